@@ -4,29 +4,35 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from dataclasses import KW_ONLY, dataclass, field
 from numbers import Real
-from typing import Literal, get_args
-
-from torch import Tensor
+from typing import Literal
 
 from fod.config import ABSTENTION, SEARCH, Threshold, check_sampling, check_strength, single_threshold
 from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of, require_scores, sampling
-from fod.proposers import contrasted
+from fod.proposers import contrasting
 from fod.search import passes
-from syncheck import Event, Monitor, NoticeEvent, RagPrompt, Report, SentenceScore
+from syncheck import Event, NoticeEvent, RagPrompt, Report
 from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
-from syncheck.decoding import GenerationSetup, ScoredAnswer, Transcript, check_count, check_share, seeded_generator
+from syncheck.decoding import (
+    GenerationSetup,
+    ScoredAnswer,
+    Transcript,
+    check_choice,
+    check_count,
+    check_share,
+    seeded_generator,
+)
 
 
 @dataclass(eq=False, repr=False)
 class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
     """Gives an answer only if each of its sentences reaches the threshold (paper, section 4.3).
 
-    Decoding stops at the first sentence that does not. ``report.stop`` is then ``"abstained"``, the report has the
-    message and no sentence, and ``dropped`` has the sentences that were written. A monitor without an aggregator, or
-    without a calibrated threshold where one is requested, raises NotReadyError.
+    Decoding stops at the first that does not: ``report.stop`` is then ``"abstained"``, the report has the message and
+    no sentence, and ``dropped`` those that were written. A monitor without an aggregator, or without a calibrated
+    threshold where one is requested, raises NotReadyError.
     """
 
     _: KW_ONLY
@@ -34,7 +40,7 @@ class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
     """In [0, 1]; None takes the monitor's tau_1, ``"calibrated"`` the score that ``syncheck calibrate --risk`` chose,
     with the guarantee described at :class:`fod.Thresholds`. The paper uses 0.7."""
     message: str = ABSTENTION
-    """Text that is given instead; an empty string gives an empty answer."""
+    """Text that is given instead; may be empty."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -45,32 +51,31 @@ class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
         started = time.perf_counter()
         generator = seeded_generator(self.monitor.model, seed)
         with self.monitor.session(prompt) as watched:
-            for (sentences,) in watched.decode(plan, generator=generator):
-                if not all(passes(sentence, self.thresholds.backtrack) for sentence in sentences):
-                    stop: str | None = "abstained"
-                    break
-            else:
-                stop = watched.stops[0]
+            is_given = all(
+                passes(sentence, self.thresholds.backtrack)
+                for (sentences,) in watched.decode(plan, generator=generator)
+                for sentence in sentences
+            )
             seconds = time.perf_counter() - started
-            row, (answer,) = watched.decoding.rows[0], watched.answers
-            dropped: tuple[SentenceScore, ...] = ()
-            if stop == "abstained":
-                dropped = tuple(answer.sentences)
-                report = ScoredAnswer(watched.scorer).report(Transcript(self.message, ()), stop=stop, seconds=seconds)
-                ids = self.tokenizer(self.message, add_special_tokens=False)["input_ids"] if self.message else []
+            (row,), (answer,) = watched.decoding.rows, watched.answers
+            if is_given:
+                (report,) = watched.reports(seconds=seconds)
+                ids, message = ids_of(row), None
             else:
-                (report,) = watched.reports(stops=[stop], seconds=seconds)
-                ids = ids_of(row)
-        if stop == "abstained" and self.message:
-            yield NoticeEvent(self.message, tuple(ids))
+                empty = ScoredAnswer(watched.scorer)
+                report = empty.report(Transcript(self.message, ()), stop="abstained", seconds=seconds)
+                ids = self.tokenizer(self.message, add_special_tokens=False)["input_ids"] if self.message else []
+                message = self.message or None
+        if message is not None:
+            yield NoticeEvent(message, tuple(ids))
         for sentence in report.sentences:
             yield event_of(sentence, row)
         return GeneratorOutput(
             sequences=self._sequences(prompt, ids),
             report=report,
             sampled_tokens=len(row.token_ids),
-            dropped=dropped,
-            message=(self.message or None) if stop == "abstained" else None,
+            dropped=() if is_given else tuple(answer.sentences),
+            message=message,
             thresholds=self.thresholds,
         )
 
@@ -79,8 +84,7 @@ class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
 class CADGenerator(AnswerGenerator[GeneratorOutput]):
     """Decodes from a contrast of the distributions with and without the context (Shi et al., 2024).
 
-    The monitor scores the sentences and changes nothing. Signals and scores are those of the raw logits with the
-    context, as everywhere. There is no threshold, so sentences are released whatever their scores.
+    The monitor scores the sentences, by the raw logits with the context as everywhere, and changes nothing.
     """
 
     _: KW_ONLY
@@ -98,14 +102,8 @@ class CADGenerator(AnswerGenerator[GeneratorOutput]):
         started = time.perf_counter()
         generator = seeded_generator(self.monitor.model, seed)
         with self.monitor.session(prompt) as watched:
-            session = watched.decoding
-
-            def adjust(logits: Tensor, _: Sequence[int]) -> Tensor:
-                return contrasted(
-                    logits, lambda: session.contrast_logits, alpha=self.alpha, plausibility=self.plausibility
-                )
-
-            (row,) = session.rows
+            (row,) = watched.decoding.rows
+            adjust = contrasting(watched.decoding, alpha=self.alpha, plausibility=self.plausibility)
             for (sentences,) in watched.decode(plan, generator=generator, adjust=adjust):
                 for sentence in sentences:
                     yield event_of(sentence, row)
@@ -143,8 +141,8 @@ class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
 
     _: KW_ONLY
     reward: Reward | RewardName
-    """Function that returns the reward of an answer from its report (higher is better, None is the worst), or
-    ``"mean"`` or ``"lowest"`` for the mean or lowest score of its sentences."""
+    """Function that returns the reward of an answer, or ``"mean"`` or ``"lowest"`` for the mean or lowest score of its
+    sentences."""
     samples: int = SEARCH.samples_per_step
     """N: number of answers to choose from."""
     temperature: float = SEARCH.temperature
@@ -156,8 +154,15 @@ class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
         super().__post_init__()
         check_count(self.samples, "samples")
         check_sampling(temperature=self.temperature, top_p=self.top_p)
-        if not callable(self.reward):
-            self.reward = _reward_of(self.reward, self.monitor)
+        if callable(self.reward):
+            return
+        if self.reward not in _REWARDS:
+            raise InputError(f"reward must be a callable or one of {', '.join(_REWARDS)}; found {self.reward!r}")
+        if self.monitor.aggregator is None:
+            raise NotReadyError(
+                "the monitor has no aggregator, so no sentence has a score; train one, or pass a callable"
+            )
+        self.reward = _REWARDS[self.reward]
 
     def _told(self, prompt: RagPrompt, plan: GenerationSetup, seed: int) -> Generator[Event, None, BestOfNOutput]:
         started = time.perf_counter()
@@ -191,18 +196,10 @@ _REWARDS: dict[str, Reward] = {
 }
 
 
-def _checked(reward: object) -> float | None:
-    if reward is None or (isinstance(reward, Real) and not math.isnan(reward)):
-        return None if reward is None else float(reward)
-    raise WrongTypeError(f"reward must return a number, or None for the worst; found {reward!r}")
-
-
-def _reward_of(name: str, monitor: Monitor) -> Reward:
-    if name not in _REWARDS:
-        raise InputError(f"reward must be a callable or one of {', '.join(_REWARDS)}; found {name!r}")
-    if monitor.aggregator is None:
-        raise NotReadyError("the monitor has no aggregator, so no sentence has a score; train one, or pass a callable")
-    return _REWARDS[name]
+def _checked(reward: float | None) -> float | None:
+    if reward is not None and (not isinstance(reward, Real) or math.isnan(reward)):
+        raise WrongTypeError(f"reward must return a number, or None for the worst; found {reward!r}")
+    return None if reward is None else float(reward)
 
 
 RerankBy = Literal["syncheck", "likelihood", "aligner"]
@@ -218,14 +215,12 @@ class RerankGenerator(BestOfNGenerator):
 
     _: KW_ONLY
     reward: Reward = field(init=False)
-    """The measure as a function."""
     by: RerankBy = "syncheck"
     """Measure of faithfulness. ``syncheck``: mean score of the sentences; ``likelihood``: mean log-probability of the
     tokens; ``aligner``: mean ``align_score`` of the sentences."""
 
     def __post_init__(self) -> None:
-        if self.by not in get_args(RerankBy):
-            raise InputError(f"by must be one of {', '.join(get_args(RerankBy))}; found {self.by!r}")
+        check_choice(self.by, "by", RerankBy)
         if self.by == "syncheck" and self.monitor.aggregator is None:
             raise NotReadyError("the monitor has no aggregator, so no sentence has a score; rerank by another signal")
         if self.by == "aligner" and self.monitor.aligner is None:

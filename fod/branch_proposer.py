@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from torch import Tensor
 
 from fod.config import RepairConfig
-from fod.proposers import SessionProposer, Written, contrasted, likeliest
+from fod.proposers import SessionProposer, contrasting, likeliest
 from fod.search import Beam, Candidate
-from syncheck import Report, SentenceScore
-from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript
-from syncheck.results import HiddenSpan
-from syncheck.results.types import SentenceSignals
+from syncheck.decoding import GenerationSetup, ScoredSession
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -31,9 +26,8 @@ SHORTEST_CUT, LEAST_CUT = 6, 3
 class BranchProposer(SessionProposer[RepairConfig]):
     """Continues one answer sentence by sentence in a monitored session; see :class:`fod.ProposeBranches`.
 
-    The parameters are those of :class:`fod.SentenceProposer`, where ``sample_first`` alone needs the source of
-    randomness and the processors of ``generate`` are applied to the contrast of the logits. ``full_stop`` is the token
-    of a full stop, with which a sentence is cut short; None turns cuts off.
+    Parameters are as of :class:`fod.SentenceProposer`; the processors of ``generate`` are applied to the contrast of
+    the logits. ``full_stop`` is the token with which a sentence is cut short; None turns cuts off.
     """
 
     def __init__(
@@ -46,12 +40,11 @@ class BranchProposer(SessionProposer[RepairConfig]):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__(watched, plan, config, generator=generator)
+        self._contrasted = contrasting(watched.decoding, alpha=config.alpha, plausibility=config.plausibility)
         self._full_stop = full_stop
         self._is_forked = False
-        # Of each token since the round began: the likeliest other one (), its score minus the token's (), and so for a
-        # full stop.
+        # Of each token of the round: the likeliest other one (), its score minus the token's (), and a full stop's.
         self._looks: list[tuple[Tensor, Tensor, Tensor]] = []
-        self._cuts: set[int] = set()  # rows of branches that cut it short
 
     def greedy(self, beam: Beam) -> Candidate:
         """Continue the answer with the likeliest sentence under the contrast."""
@@ -68,7 +61,7 @@ class BranchProposer(SessionProposer[RepairConfig]):
         while not self._decoding.complete():
             self._step(self._chosen, one_sentence=False, adjust=self._contrasted)
         self._greedy, self._cuts = None, set()
-        (self._greedy,) = self._candidates(beam, [0])
+        (self._greedy,) = self._distinct(beam, [0])
         return self._greedy
 
     def branches(self, beam: Beam) -> list[Candidate]:
@@ -76,14 +69,11 @@ class BranchProposer(SessionProposer[RepairConfig]):
         looks = self._looks[: self._decoding.rows[0].measured_tokens]
         if self._stops[0] == "not_finite" or not looks:
             return []
-        runner_ups, behind, stop_behind = zip(*looks, strict=True)
-        differences, of_stops = (list(map(float, values)) for values in (behind, stop_behind))
-        chosen = branch_places(
-            list(map(int, runner_ups)), differences, of_stops, self._config, full_stop=self._full_stop
-        )
+        runner_ups, behind, stop_behind = ([value.item() for value in values] for values in zip(*looks, strict=True))
+        chosen = branch_places(runner_ups, behind, stop_behind, self._config, full_stop=self._full_stop)
         if not chosen:
             return []
-        places, tokens = [place for place, _ in chosen], [token for _, token in chosen]
+        places, tokens = map(list, zip(*chosen, strict=True))
         self._cuts = {row for row, token in enumerate(tokens, 1) if token == self._full_stop}
         replaced = torch.tensor(tokens, device=self._looks[0][0].device)
         self._decoding.fork([0] * (len(places) + 1), [None, *places])
@@ -102,31 +92,7 @@ class BranchProposer(SessionProposer[RepairConfig]):
                     given_up.add(index)
             if not self._decoding.complete():
                 self._step(likeliest, one_sentence=True, adjust=self._contrasted)
-        return self._candidates(beam, [row for row in range(1, len(places) + 1) if row not in given_up])
-
-    def report(self, beam: Beam, *, stop: str, seconds: float) -> Report:
-        """Build the report of an answer, from the signals kept when its sentences were scored."""
-        shown: list[Written] = []
-        hidden: list[HiddenSpan] = []
-        for handle in beam.handles:
-            written = self._written[handle]
-            if handle in beam.skipped:
-                hidden.append(HiddenSpan(*_size(shown), written.transcript.text, written.token_ids))
-            else:
-                shown.append(written)
-        signals = [sentence for part in shown for sentence in part.signals]
-        answer = ScoredAnswer(self._watched.scorer, list(beam.sentences), signals)
-        parts = [part.transcript for part in shown]
-        transcript = Transcript("".join(part.text for part in parts), [s for part in parts for s in part.char_spans])
-        return replace(answer.report(transcript, stop=stop, seconds=seconds), hidden=tuple(hidden))
-
-    def _contrasted(self, logits: Tensor, rows: Sequence[int]) -> Tensor:
-        return contrasted(
-            logits,
-            lambda: self._decoding.contrast_logits[list(rows)],
-            alpha=self._config.alpha,
-            plausibility=self._config.plausibility,
-        )
+        return self._distinct(beam, [row for row in range(1, len(places) + 1) if row not in given_up])
 
     def _chosen(self, scores: Tensor) -> Tensor:
         """Choose a token (1,), normally the likeliest, and note the likeliest other one that does not end the text."""
@@ -141,58 +107,11 @@ class BranchProposer(SessionProposer[RepairConfig]):
         self._looks.append((runner_up[0], (second - best)[0], stop - best[0]))
         return chosen
 
-    def _candidates(self, beam: Beam, rows: Sequence[int]) -> list[Candidate]:
+    def _distinct(self, beam: Beam, rows: Sequence[int]) -> list[Candidate]:
         """Measure and score the sentences that these rows have written, each text once."""
-        since = time.perf_counter()
         texts = {self._new_tokens(row): row for row in reversed(rows)}
-        rows = sorted(texts.values())
-        measured = self._decoding.measure(rows)
-        written = {row: self._placed(row, measured[row], beam) for row in rows}
-        scored = self._watched.scorer.answers(
-            [written[row].signals for row in rows], earlier=[beam.sentences] * len(rows), since=since
-        )
-        guards = None if self._greedy is None or not self._config.guards else self._guards(beam)
-        candidates = []
-        for row, sentences in zip(rows, scored, strict=True):
-            handle = (self._round, row)
-            unfinished: tuple[SentenceScore, ...] = ()
-            if self._config.guards and sentences and self._is_cut_off(row):
-                written[row] = written[row].without_last()
-                unfinished = (replace(sentences.pop(), truncated=True),)
-            self._written[handle] = written[row]
-            log_prob = sum(float(signals.log_prob.sum()) for signals in written[row].signals)
-            ids, text = written[row].token_ids, written[row].transcript.text
-            made = Candidate(0, tuple(sentences), ids, self._stops[row], handle, text, log_prob)
-            candidate = replace(made, is_cut=row in self._cuts, unfinished=unfinished)
-            is_cut_off = bool(unfinished) and not sentences
-            candidates.append(self._checked(candidate, beam, guards, is_cut_off=is_cut_off))
-        return candidates
-
-    def _placed(self, index: int, measured: Sequence[SentenceSignals], beam: Beam) -> Written:
-        """Move a row's sentences to their positions in the answer, which leaves out hidden ones."""
-        row = self._decoding.rows[index]
-        shown = [self._written[handle] for handle in beam.handles if handle not in beam.skipped]
-        ids = self._new_tokens(index)
-        spans = row.char_spans[row.start : row.start + len(ids)]
-        start, stop = (spans[0][0], spans[-1][1]) if spans else (len(row.text), len(row.text))
-        shown_characters, shown_tokens = _size(shown)
-        characters, tokens = start - shown_characters, row.start - shown_tokens
-        signals = [
-            replace(
-                each,
-                span=replace(
-                    each.span,
-                    index=each.span.index - row.sentences + len(beam.sentences),
-                    start=each.span.start - characters,
-                    end=each.span.end - characters,
-                    token_start=each.span.token_start - tokens,
-                    token_end=each.span.token_end - tokens,
-                ),
-            )
-            for each in measured
-        ]
-        moved = [(first - characters, last - characters) for first, last in spans]
-        return Written(signals, Transcript(row.text[start:stop], moved), ids, row.end_token)
+        guards = self._greedy is not None and self._config.guards
+        return self._scored([beam], dict.fromkeys(sorted(texts.values()), 0), guards=guards)
 
 
 def full_stop_of(tokenizer: PreTrainedTokenizerBase) -> int | None:
@@ -215,8 +134,7 @@ def branch_places(
     """Choose the places at which a sentence is branched, each with the token that comes there.
 
     ``behind`` is the score of each token's runner-up minus the token's, and ``stop_behind`` that of a full stop; -inf
-    if there is none, or it is implausible. Without a ``full_stop``, nothing is cut. The least certain places come
-    first, then the first place, then those where the sentence is cut short.
+    if it is implausible. The least certain places come first, then the first place, then those of ``full_stop``.
     """
     places = _greatest(behind)
     opening = [0] if 0 in places[config.branches :] else []
@@ -236,8 +154,3 @@ def longest_branch(place: int) -> int:
 def _greatest(values: Sequence[float]) -> list[int]:
     """List the indices of the values that are not infinite, the greatest first."""
     return sorted((i for i, value in enumerate(values) if value > -torch.inf), key=lambda place: -values[place])
-
-
-def _size(parts: Sequence[Written]) -> tuple[int, int]:
-    """Count the characters and tokens of some parts."""
-    return sum(len(part.transcript.text) for part in parts), sum(len(part.token_ids) for part in parts)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Literal
+from typing import Literal, get_args
 
 from syncheck import Monitor, RagPrompt, Report, RiskControlledThreshold, SentenceScore, Verifier, closest_evidence
 from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
@@ -19,8 +19,7 @@ QUOTATION = "Passage {number} says: \u201c{text}\u201d"
 """Text in place of an answer in which no sentence passed, with ``on_exhausted="quote"``."""
 
 Threshold = float | Literal["calibrated"]
-"""A score in [0, 1], or ``"calibrated"`` for the one that ``syncheck calibrate --risk`` chose and saved with the
-monitor."""
+"""A score in [0, 1], or ``"calibrated"`` for the one that ``syncheck calibrate --risk`` saved with the monitor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +36,8 @@ class RetryRequest:
     """Number of earlier requests for the same answer."""
 
 
-_ACTIONS = ("stop", "abstain", "annotate", "quote")
-OnExhausted = Literal["stop", "abstain", "annotate", "quote"] | Callable[[RetryRequest], RagPrompt | str | None]
+_Action = Literal["stop", "abstain", "annotate", "quote"]
+OnExhausted = _Action | Callable[[RetryRequest], RagPrompt | str | None]
 """Action when no continuation passes. ``stop``: the answer ends after its last passing sentence. ``abstain``: it ends
 with a message. ``annotate``: the best continuation of the round is kept and marked, and decoding continues. ``quote``:
 as ``stop``, but an answer that is empty or claims nothing ("The reasons are:") ends with the part of the passages that
@@ -48,9 +47,9 @@ from which the answer continues; a text that ends the answer and is not scored; 
 
 def check_threshold(value: Threshold | None, name: str) -> None:
     """Refuse anything but a number in [0, 1], ``"calibrated"`` or None."""
-    if isinstance(value, str) and value != "calibrated":
-        raise InputError(f"{name} must be a number in [0, 1], 'calibrated' or None; found {value!r}")
     if value is not None and value != "calibrated":
+        if isinstance(value, str):
+            raise InputError(f"{name} must be a number in [0, 1], 'calibrated' or None; found {value!r}")
         check_share(value, name)
 
 
@@ -80,42 +79,40 @@ class DecoderConfig:
 
     backtrack_threshold: Threshold | None = None
     """tau_1 in [0, 1]: a greedy sentence that scores lower is taken back. None takes the monitor's own,
-    ``"calibrated"`` the score that ``syncheck calibrate --risk`` chose, below which no sentence is then released. See
-    :class:`fod.Thresholds` for what this guarantees, and why samples and branches are outside the guarantee."""
+    ``"calibrated"`` the score that ``syncheck calibrate --risk`` chose, below which no sentence is then released; see
+    :class:`fod.Thresholds` for what this guarantees."""
     prune_threshold: Threshold | None = None
     """tau_2 in [0, 1]: a sampled sentence or a branch that scores lower is dropped. None and ``"calibrated"`` as for
-    tau_1; in repair, None takes tau_1 if that is higher. A tau_2 below tau_1 is allowed, since Algorithm 1 compares
-    each with other sentences (the README of the published code has 0.8 and 0.7): what replaces a rejected sentence may
-    then score lower than the greedy sentences before it, and even than the rejected one."""
+    tau_1; in repair, None takes tau_1 if that is higher. It may be below tau_1 (the README of the published code has
+    0.8 and 0.7): what replaces a rejected sentence may then score lower than that one."""
     sample_first: bool = False
-    """True also samples the sentences that are otherwise greedy, with ``temperature`` and ``top_p``: those of stage 1,
-    and in repair all but the branches."""
+    """True also samples the greedy sentences, with ``temperature`` and ``top_p``."""
     temperature: float = 0.9
     """Temperature of sampled sentences, above 0 (published code; the paper gives none)."""
     top_p: float = 0.95
     """Nucleus of sampled sentences, in (0, 1] (published code)."""
     exact_names: bool = False
     """True also rejects sentences with a name that is nearly, but not quite, a name of the passages; see
-    :func:`fod.altered_names`. False in the search, since Algorithm 1 decides by scores alone; True in repair."""
+    :func:`fod.altered_names`. True in repair."""
     guards: bool = False
     """True also rejects sampled sentences and branches, whatever their score, that are cut off at the limit of tokens,
     repeat the content of an earlier sentence, or, in place of a greedy sentence that claims something, claim nothing,
     are beside the question (``least_relevance``) or refuse to answer; a refusal passes if it is judged that the
-    passages lack the answer. False in the search, since Algorithm 1 decides by scores alone; True in repair, where an
-    answer also ends with its last complete sentence."""
+    passages lack the answer. False in the search; True in repair, where an answer also ends with its last complete
+    sentence."""
     least_relevance: float = 0.1
-    """Relevance to the question, in [0, 1], that sentences need with ``guards`` in place of a greedy one that claims
-    something; see :meth:`syncheck.Verifier.rated`. 0 turns this off."""
+    """Relevance to the question, in [0, 1], that such sentences need with ``guards``; 0 turns this off. See
+    :meth:`syncheck.Verifier.rated`."""
     lookup: int = 16
-    """Largest number of tokens that are drafted from the passages and read in one forward pass; 0 turns this off. It
-    saves time and does not change what is decoded; see :class:`syncheck.decoding.PromptLookup`."""
+    """Largest number of tokens that are drafted from the passages and read in one forward pass, to save time; 0 turns
+    this off. See :class:`syncheck.decoding.PromptLookup`."""
     max_sentences: int = 32
     """Largest number of sentences in an answer."""
     on_exhausted: OnExhausted = "stop"
     """Action when no continuation of a round passes; Algorithm 1 stops there."""
     message: str = ABSTENTION
-    """Text of an answer in which no sentence passed, and end of one that abstains from more; it is whole even
-    beyond ``max_new_tokens``. An empty string leaves the answer as it is."""
+    """Text of an answer in which no sentence passed, and end of one that abstains from more, whole even beyond
+    ``max_new_tokens``; empty for none."""
     max_retries: int = 4
     """How often one answer may ask a callable ``on_exhausted`` for another prompt."""
 
@@ -127,8 +124,8 @@ class DecoderConfig:
         check_count(self.lookup, "lookup", least=0)
         check_share(self.least_relevance, "least_relevance")
         check_sampling(temperature=self.temperature, top_p=self.top_p)
-        if not callable(self.on_exhausted) and self.on_exhausted not in _ACTIONS:
-            known = ", ".join(map(repr, _ACTIONS))
+        if not callable(self.on_exhausted) and self.on_exhausted not in get_args(_Action):
+            known = ", ".join(map(repr, get_args(_Action)))
             raise InputError(f"on_exhausted must be one of {known} or a callable; found {self.on_exhausted!r}")
 
     def completion(self, report: Report) -> tuple[str, str]:
@@ -157,8 +154,7 @@ class FODConfig(DecoderConfig):
     samples_per_step: int = 6
     """S: number of sentences sampled in a round; each beam gets ceil(S / K) (paper, Table 2)."""
     share_samples: bool = False
-    """True divides S among the beams of the round, instead of giving ceil(S / K) to each as in the paper: a round with
-    one beam, such as the first, then samples S sentences."""
+    """True divides S among the beams of the round, instead of giving ceil(S / K) to each: the first then samples S."""
     until: Until = "any"
     """Stop when any kept beam has ended (the paper's choice), or when all have."""
 
@@ -200,8 +196,7 @@ class RepairConfig(DecoderConfig):
     """Geometric mean, in [0, 1], of the probabilities of a greedy sentence's tokens below which no branches are tried:
     the model guesses there, and the sentence is hidden at once. 0 always tries them."""
     max_skips: int = 2
-    """Number of sentences of an answer that may be hidden: the model continues after them, but they are left out of
-    the answer."""
+    """Number of sentences that may be hidden: the model continues after them, but the answer leaves them out."""
     opening_relevance: float = 0.3
     """Relevance to the question, in [0, 1], that greedy sentences need with ``guards`` as long as the answer claims
     nothing; others are hidden at once, since a model that copies beside the question goes on beside it. Sentences
@@ -233,30 +228,22 @@ class Thresholds:
     The guarantee is for sentences like those of the calibration, released one by one, each because its own score
     reaches the threshold: with probability ``guarantee.confidence``, at most ``guarantee.risk`` of them are unfaithful.
     Without ``guarantee.one_per_question``, it assumes that the sentences of the calibration were independent of each
-    other. Decoders that stop early select further: backtracking releases only sentences before the first lower one, and
-    abstention only those of answers without any lower one. These are subsets of the sentences that the guarantee is
-    about, and it says nothing about a subset alone. The search of FOD's stage 2 is outside the guarantee, since it
-    samples several sentences and keeps the best: the more are tried, the more reach the threshold by luck. So are
-    branches. Sentences that claim nothing have no score and always pass. A stream with ``reveal="immediate"`` shows
-    sentences before they are scored; only those that it does not retract count as released.
+    other. It says nothing about a subset alone, such as the sentences before the first lower one, which backtracking
+    releases, or those of answers without any, as abstention does. Samples and branches are outside the guarantee: the
+    more are tried, the more reach the threshold by luck. Sentences that claim nothing have no score and always pass.
+    Those that a stream with ``reveal="immediate"`` retracts do not count as released.
     """
 
     backtrack: float
     """tau_1 in [0, 1], for greedy sentences; for all sentences if the decoder has only one threshold."""
     prune: float | None = None
-    """tau_2 in [0, 1], for sampled sentences and branches. None if the decoder has neither: an answer then ends where
-    stage 1 backtracks."""
+    """tau_2 in [0, 1], for sampled sentences and branches; None if the decoder has neither."""
     guarantee: RiskControlledThreshold | None = None
-    """The guarantee of a threshold requested as ``"calibrated"``; both thresholds are then at least
-    ``guarantee.threshold``. None if none was requested."""
+    """That of a threshold requested as ``"calibrated"``, if one was; both are at least ``guarantee.threshold``."""
 
 
 def decoder_thresholds(monitor: Monitor | Verifier, config: FODConfig | RepairConfig) -> Thresholds:
-    """Choose tau_1 and tau_2 of a search or of repair.
-
-    If either is ``"calibrated"``, every released sentence must reach the guaranteed score: a lower threshold of the
-    monitor is raised to it, and a lower number raises InputError.
-    """
+    """Choose tau_1 and tau_2: with a guarantee, a monitor's threshold is raised to it, and a lower number refused."""
     asked, saved = (config.backtrack_threshold, config.prune_threshold), monitor.config
     guarantee = _guarantee_of(monitor) if "calibrated" in asked else None
     if guarantee is not None and config.on_exhausted == "annotate":
@@ -291,15 +278,14 @@ def _guarantee_of(monitor: Monitor | Verifier) -> RiskControlledThreshold:
 
 
 def _chosen(name: str, given: Threshold | None, saved: float, guarantee: RiskControlledThreshold | None) -> float:
-    if guarantee is None:
-        return saved if given is None else float(given)
+    least = 0.0 if guarantee is None else guarantee.threshold
     if given == "calibrated":
-        return guarantee.threshold
+        return least
     if given is None:
-        return max(saved, guarantee.threshold)
-    if float(given) < guarantee.threshold:
+        return max(saved, least)
+    if float(given) < least:
         raise InputError(
-            f"with a threshold of 'calibrated' every sentence must reach {guarantee.threshold}; found {name}={given}. "
+            f"with a threshold of 'calibrated' every sentence must reach {least}; found {name}={given}. "
             "Leave it out, raise it, or pass 'calibrated' for both"
         )
     return float(given)

@@ -14,8 +14,7 @@ from fod.search import CandidateStop
 from syncheck.results import Piece, WrittenToken
 
 LIKELIEST = 5
-"""Number of likeliest tokens that are asked for at each place of a sentence that may be branched; servers tell no more
-by the completions API."""
+"""Number of likeliest tokens that are asked for at each place of a sentence; the completions API tells no more."""
 _FULL_STOP = b"."
 _SPECIAL = re.compile(r"<[|/]?[^\s<>]+>|\[/?[A-Z_]+\]")
 """Tokens that end a text or a turn, as their text shows them; within a chat they would be read as such."""
@@ -44,6 +43,11 @@ class WrittenText:
         return self.text[self.start : self.end]
 
     @property
+    def token_ids(self) -> tuple[int, ...]:
+        """-1 for each of its known tokens, whose ids a server does not tell."""
+        return (-1,) * len(self.tokens or ())
+
+    @property
     def log_prob(self) -> float:
         """Log-probability of its tokens, in nats; 0 if they are not known."""
         return sum(token.log_prob for token in self.tokens or ())
@@ -54,29 +58,19 @@ class WrittenText:
         return replace(self, spans=tuple(kept), end=kept[-1].end if kept else self.start)
 
 
-@dataclass(frozen=True, slots=True)
-class TextBranch:
-    """Beginning of a branch: tokens of a sentence, and another one in the place of the next."""
+TextBranch = tuple[WrittenToken, ...]
+"""Beginning of a branch: tokens of a sentence, and another one, perhaps a full stop, in the place of the next."""
 
-    tokens: tuple[WrittenToken, ...]
-    is_cut: bool
-    """True if the last is a full stop, which cuts the sentence short."""
 
-    @property
-    def text(self) -> str:
-        """The text of the tokens."""
-        return b"".join(token.data for token in self.tokens).decode()
-
-    @property
-    def longest(self) -> int:
-        """Number of tokens, these included, after which the branch is given up."""
-        return longest_branch(len(self.tokens) - 1)
+def text_of(branch: TextBranch) -> str:
+    """Decode the text of its tokens."""
+    return b"".join(token.data for token in branch).decode()
 
 
 class Continuation:
     """A continuation while it arrives; a ``branch`` is what it begins with."""
 
-    def __init__(self, segmenter: Any, branch: TextBranch | None = None) -> None:  # noqa: ANN401 - of Verifier
+    def __init__(self, segmenter: Any, branch: TextBranch = ()) -> None:  # noqa: ANN401 - of Verifier
         self._segmenter = segmenter
         self._base = self._at = len(segmenter.text)  # where the text begins that was not taken yet
         self._closed: list[Any] = []  # sentences that what follows has closed
@@ -85,15 +79,15 @@ class Continuation:
         self._tokens: list[WrittenToken] = []
         self._branch = branch
         self.stop: CandidateStop | None = None
-        if branch is not None:
-            self.add(Piece(branch.text, tokens=branch.tokens), 0)
+        if branch:
+            self.add(Piece(text_of(branch), tokens=branch), 0)
 
     def add(self, piece: Piece, count: int) -> None:
         """Add a piece, unless the text has ended; with it, so many tokens have come after the branch."""
         if self.stop is None:
             self._tokens += piece.tokens
             self._closed += self._segmenter.push(piece.text)
-            self._count = count + (0 if self._branch is None else len(self._branch.tokens))
+            self._count = count + len(self._branch)
             if piece.stop is not None:
                 self.end(piece.stop)
 
@@ -110,7 +104,7 @@ class Continuation:
     @property
     def is_too_long(self) -> bool:
         """True for a branch that is given up."""
-        return self._branch is not None and not self.is_due and self._count >= self._branch.longest
+        return bool(self._branch) and not self.is_due and self._count >= longest_branch(len(self._branch) - 1)
 
     @property
     def unfinished(self) -> str:
@@ -128,14 +122,14 @@ class Continuation:
         is_cut_off = stop == "length" and bool(spans) and self._segmenter.breaks_off
         count, self._taken = self._count - self._taken, self._count
         tokens = _spelled(self._tokens, text[self._base : start], text[start : self._at])
-        is_cut = self._branch is not None and self._branch.is_cut
+        is_cut = bool(self._branch) and self._branch[-1].data == _FULL_STOP
         return WrittenText(text, start, self._at, spans, stop, is_cut_off, count, tokens, is_cut)
 
 
 def branches_of(tokens: Sequence[WrittenToken], config: RepairConfig) -> list[TextBranch]:
     """Branch a sentence at its first and its least certain tokens, and where it can be cut short.
 
-    What takes the place of a token is the likeliest other one that is text: whole characters, and no special token.
+    A token's place takes the likeliest other one that is text: whole characters, and no special token.
     """
     least = math.log(config.plausibility) if config.plausibility else -math.inf
     runner_ups: list[bytes] = []
@@ -143,25 +137,18 @@ def branches_of(tokens: Sequence[WrittenToken], config: RepairConfig) -> list[Te
     stop_behind: list[float] = []
     for place, token in enumerate(tokens):
         best = max([token.log_prob, *(log_prob for _, log_prob in token.likeliest)])
+        is_whole = _decoded(b"".join(token.data for token in tokens[:place])) is not None
         others = {
             data: log_prob
             for data, log_prob in token.likeliest
-            if data != token.data and log_prob >= best + least and _is_text(data)
+            if is_whole and data != token.data and log_prob >= best + least and _is_text(data)
         }
-        if _decoded(b"".join(token.data for token in tokens[:place])) is None:
-            others = {}
         runner_up = max(others, key=others.__getitem__, default=b"")
         runner_ups.append(runner_up)
         behind.append(others.get(runner_up, -math.inf) - token.log_prob)
         stop_behind.append(others.get(_FULL_STOP, -math.inf) - token.log_prob)
     chosen = branch_places(runner_ups, behind, stop_behind, config, full_stop=_FULL_STOP)
-    return [
-        TextBranch(
-            (*tokens[:place], WrittenToken(data, dict(tokens[place].likeliest)[data])),
-            is_cut=data == _FULL_STOP,
-        )
-        for place, data in chosen
-    ]
+    return [(*tokens[:place], WrittenToken(data, dict(tokens[place].likeliest)[data])) for place, data in chosen]
 
 
 def _decoded(data: bytes) -> str | None:
@@ -173,15 +160,14 @@ def _decoded(data: bytes) -> str | None:
 
 
 def _is_text(data: bytes) -> bool:
-    text = _decoded(data)
-    return text is not None and text != "" and "\ufffd" not in text and _SPECIAL.fullmatch(text.strip()) is None
+    text = _decoded(data) or ""
+    return text != "" and "\ufffd" not in text and _SPECIAL.fullmatch(text.strip()) is None
 
 
 def _spelled(tokens: Sequence[WrittenToken], before: str, text: str) -> tuple[WrittenToken, ...] | None:
     """Find the tokens of a text after another one; None if the last tokens do not spell both.
 
-    Tokens of reasoning may come before them. Of one that begins before the text, the part in the text is left, without
-    others in its place.
+    Tokens of reasoning may come before them. Of one that begins before the text, the part in it is left.
     """
     if not tokens:
         return ()

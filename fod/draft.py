@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
@@ -24,8 +24,6 @@ from syncheck.results.types import Query, TokenSignals
 
 def continued(prompt: RagPrompt, token_ids: Sequence[int], text: str) -> RagPrompt:
     """Build a prompt from which an answer continues: the prompt's ids, then those that are written already."""
-    if not token_ids:
-        return prompt
     return replace(
         prompt,
         with_context=prompt.with_context + text,
@@ -68,7 +66,7 @@ class Draft:
         return tuple(sentence for part in self._parts for sentence in part.sentences)
 
     def add(self, part: Report) -> None:
-        """Append a part, given as the report under its own prompt; the report covers all tokens that are kept."""
+        """Append a part, given as the report under its own prompt, of all tokens that are kept."""
         passages = tuple(dict.fromkeys((*self.prompt.passages, *part.prompt.passages)))
         self.prompt = replace(self.prompt, passages=passages)
         moved = tuple(self.placed(sentence, part.prompt) for sentence in part.sentences)
@@ -84,11 +82,12 @@ class Draft:
         """Place the characters, tokens and evidence of a sentence of the next part in the whole answer."""
         if not self._parts and prompt.passages == self.prompt.passages:
             return sentence
-        characters, tokens, evidence = len(self.text), len(self.token_ids), sentence.evidence
+        known = list(dict.fromkeys((*self.prompt.passages, *prompt.passages)))
+        places, evidence = [known.index(passage) for passage in prompt.passages], sentence.evidence
         return replace(
-            sentence.moved(characters=characters, tokens=tokens),
-            evidence=evidence and replace(evidence, passage=self._place(evidence.passage, prompt)),
-            contrasts=tuple(replace(c, passage=self._place(c.passage, prompt)) for c in sentence.contrasts),
+            sentence.moved(characters=len(self.text), tokens=len(self.token_ids)),
+            evidence=evidence and replace(evidence, passage=places[evidence.passage]),
+            contrasts=tuple(replace(c, passage=places[c.passage]) for c in sentence.contrasts),
         )
 
     def placed_event(self, event: SentenceEvent, prompt: Query) -> SentenceEvent:
@@ -112,11 +111,6 @@ class Draft:
             answer_scale=self._parts[0].answer_scale if self._parts else None,
             hidden=tuple(span for part in self._parts for span in part.hidden),
         )
-
-    def _place(self, passage: int, prompt: Query) -> int:
-        """Find the index of a passage of the next part in the whole answer."""
-        known = (*self.prompt.passages, *(p for p in prompt.passages if p not in self.prompt.passages))
-        return list(dict.fromkeys(known)).index(prompt.passages[passage])
 
 
 class Writing(Draft):
@@ -158,19 +152,10 @@ class Writing(Draft):
                 propose = SentenceProposer(watched, plan, left, generator=self._generator)
                 steps = Returning(walk(propose, left, self._thresholds))
             for progress in steps:
-                yield from self._placed(reveal(progress))
+                yield from map(self._placed, reveal(progress))
             result = steps.value
-            yield from self._placed(reveal(Progress((result.beam,))))
+            yield from map(self._placed, reveal(Progress((result.beam,))))
             part = propose.report(result.beam, stop=result.stop, seconds=time.perf_counter() - started)
-        self._take(result, part, propose)
-        return result
-
-    @property
-    def is_full(self) -> bool:
-        """True if a limit on tokens or sentences has been reached."""
-        return len(self.token_ids) >= self.room or len(self.sentences) >= self._config.max_sentences
-
-    def _take(self, result: SearchResult, part: Report, propose: SentenceProposer | BranchProposer) -> None:
         first = len(self.sentences)
         self.dropped += (self.placed(sentence, part.prompt) for sentence in result.dropped)
         self.marked += (first + index for index in result.beam.marked)
@@ -180,14 +165,18 @@ class Writing(Draft):
         self.trace += drawn(result, self._config, self._thresholds)
         self.parts += 1
         self.add(part)
+        return result
 
-    def _placed(self, events: Sequence[SentenceEvent | RetractEvent]) -> Iterator[Event]:
+    @property
+    def is_full(self) -> bool:
+        """True if a limit on tokens or sentences has been reached."""
+        return len(self.token_ids) >= self.room or len(self.sentences) >= self._config.max_sentences
+
+    def _placed(self, event: SentenceEvent | RetractEvent) -> Event:
         """Move the sentences of this part to their positions in the answer."""
-        for event in events:
-            if isinstance(event, SentenceEvent):
-                yield self.placed_event(event, self.current)
-            else:
-                yield replace(event, sentences=tuple(self.placed(s, self.current) for s in event.sentences))
+        if isinstance(event, SentenceEvent):
+            return self.placed_event(event, self.current)
+        return replace(event, sentences=tuple(self.placed(s, self.current) for s in event.sentences))
 
 
 def drawn(result: SearchResult, config: FODConfig | RepairConfig, thresholds: Thresholds) -> tuple[TraceNode, ...]:
@@ -202,27 +191,21 @@ Reveal = Callable[[Progress], list[SentenceEvent | RetractEvent]]
 
 
 class VerifiedReveal:
-    """Shows the sentences that all beams share, which are sure to be part of the answer.
-
-    Called with the :class:`fod.Progress` after each step of a search; returns events.
-    """
+    """Shows the sentences that all beams share: after each step of a search, those that are now sure to be released."""
 
     def __init__(self) -> None:
         self._shown = 0
 
     def __call__(self, progress: Progress) -> list[SentenceEvent | RetractEvent]:
         """Make the events of the sentences that have become certain."""
-        first, *others = progress.beams
-        shared = min([_common(first.sentences, beam.sentences) for beam in others], default=len(first.sentences))
+        first = progress.beams[0]
+        shared = min(_common(first.sentences, beam.sentences) for beam in progress.beams)
         before, self._shown = self._shown, max(self._shown, shared)
         return list(_events(first, before, shared))
 
 
 class ImmediateReveal:
-    """Shows the best answer so far after every step, and retracts sentences that are no longer part of it.
-
-    Called with the :class:`fod.Progress` after each step of a search; returns events.
-    """
+    """Shows the best answer so far after each step of a search, and retracts what is no longer part of it."""
 
     def __init__(self) -> None:
         self._shown: tuple[SentenceScore, ...] = ()

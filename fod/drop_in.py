@@ -6,10 +6,12 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 from transformers.generation import (
     ExponentialDecayLengthPenalty,
     ForcedEOSTokenLogitsProcessor,
@@ -27,7 +29,7 @@ from transformers.generation import (
 from transformers.utils import ModelOutput
 
 from fod.config import Thresholds
-from fod.search import Returning
+from fod.search import Returning, drain
 from syncheck import EndEvent, Event, Monitor, NoticeEvent, RagPrompt, Report, SentenceEvent, SentenceScore
 from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.decoding import GenerationSetup, Row, check_reach, generation_setup, prepare_generation
@@ -51,8 +53,7 @@ class GeneratorOutput(ModelOutput):  # type: ignore[misc]
     dropped: tuple[SentenceScore, ...] = field(default=None)  # type: ignore[arg-type]
     """Sentences that were written and taken back, with the positions where they began."""
     message: str | None = None
-    """Text at the end of the response, in ``sequences`` as in ``report.response``, that the model did not write and
-    that belongs to no sentence."""
+    """Text at the end of the response, ids included, that the model did not write and that is in no sentence."""
     thresholds: Thresholds | None = None
     """The scores that the report's sentences reach; None for a decoder without thresholds."""
 
@@ -62,30 +63,22 @@ class GeneratorOutput(ModelOutput):  # type: ignore[misc]
     @property
     def response_ids(self) -> list[int]:
         """The token ids after those of the prompt."""
-        ids: list[int] = self.sequences[0, len(prompt_of(self.report).with_context_ids) :].tolist()
+        ids: list[int] = self._parts[1].tolist()
         return ids
 
-
-def prompt_of(report: Report) -> RagPrompt:
-    """Look up the prompt that a model answered."""
-    assert isinstance(report.prompt, RagPrompt)  # an answer that a decoder wrote has one
-    return report.prompt
+    @property
+    def _parts(self) -> tuple[Tensor, ...]:
+        """The token ids of the prompt, and those after it."""
+        assert isinstance(self.report.prompt, RagPrompt)  # an answer that a decoder wrote has one
+        return self.sequences[0].tensor_split([len(self.report.prompt.with_context_ids)])
 
 
 def padded(outputs: Sequence[GeneratorOutput], *, pad_token: int, prompts: Tensor | None = None) -> Tensor:
-    """Pad the ids of several answers as ``generate`` pads those of a batch, (B, W + response) int64.
-
-    ``prompts`` are the padded ids (B, W) of the prompts as they were given; None pads them here.
-    """
-    device = outputs[0].sequences.device
-    if prompts is None:
-        known = [prompt_of(out.report).with_context_ids for out in outputs]
-        width = max(map(len, known))
-        prompts = torch.tensor([[*[pad_token] * (width - len(ids)), *ids] for ids in known], device=device)
-    responses = [out.response_ids for out in outputs]
-    longest = max(map(len, responses))
-    filled = [[*ids, *[pad_token] * (longest - len(ids))] for ids in responses]
-    return torch.cat([prompts, torch.tensor(filled, dtype=torch.long, device=prompts.device)], dim=1)
+    """Pad the ids of answers as ``generate`` does, (B, W + response); ``prompts`` (B, W) are padded already."""
+    pad = partial(pad_sequence, batch_first=True, padding_value=pad_token)
+    own, responses = map(list, zip(*(out._parts for out in outputs), strict=True))
+    prompts = pad(own, padding_side="left") if prompts is None else prompts
+    return torch.cat([prompts, pad(responses).to(prompts.device)], dim=1)
 
 
 O = TypeVar("O", bound=GeneratorOutput)  # noqa: E741 - of the output
@@ -97,8 +90,7 @@ Told = Generator[Event, None, O]
 class AnswerGenerator(ABC, Generic[O]):
     """Base of the decoders: a drop-in for ``model.generate`` that answers a monitor's prompts.
 
-    A value outside its range, or a model that is not the monitor's, raises InputError; one of the wrong type, such as a
-    monitor that is no :class:`~syncheck.Monitor`, WrongTypeError.
+    A value outside its range, or a model that is not the monitor's, raises InputError; a wrong type, WrongTypeError.
     """
 
     model: PreTrainedModel
@@ -147,8 +139,7 @@ class AnswerGenerator(ABC, Generic[O]):
         Parameters
         ----------
         prompts
-            From ``monitor.prompt``, with a context. The prompts of a list are answered one after another, each as it
-            would be alone.
+            From ``monitor.prompt``, with a context. Those of a list are answered one after another, each as alone.
         seed
             Seed of all sampling, a whole number; the same seed gives the same answer.
         return_dict_in_generate
@@ -161,8 +152,7 @@ class AnswerGenerator(ABC, Generic[O]):
         Returns
         -------
         Tensor of shape (B, prompt + response), int64, or GeneratorOutput, or list of GeneratorOutput
-            Ids as ``model.generate`` returns them: for a list, short prompts are padded on the left and short responses
-            on the right.
+            Ids as ``model.generate`` returns them: short prompts are padded on the left, short responses on the right.
 
         Raises
         ------
@@ -196,19 +186,14 @@ class AnswerGenerator(ABC, Generic[O]):
     ) -> Tensor | O | list[O]:
         """Serve ``model.generate(**prompt.inputs(), custom_generate=self, prompt=prompt, seed=0)``.
 
-        For a batch, ``prompt`` is the list of its prompts; ``seed`` is as in :meth:`generate`.
-
-        Raises
-        ------
-        InputError
-            If ``prompt`` is missing, or the ids are not those of the prompt; also as in :meth:`generate`.
+        For a batch, ``prompt`` is the list of its prompts. Errors are as in :meth:`generate`, and InputError if
+        ``prompt`` is missing or the ids are not its own.
 
         Notes
         -----
         Do not pass a streamer to that call: ``model.generate`` writes the prompt to it but does not pass it on to a
-        callable, so it never receives the answer or its end, and the reader of a ``TextIteratorStreamer`` waits for
-        ever. This cannot be detected here, and so is not refused. Pass the streamer to :meth:`generate`, or
-        read :meth:`stream`.
+        callable, so the reader of a ``TextIteratorStreamer`` waits for ever. This cannot be detected here. Pass the
+        streamer to :meth:`generate`, or read :meth:`stream`.
         """
         if prompt is None or model is not self.monitor.model:
             raise InputError("pass prompt=..., and call generate of the model the monitor watches")
@@ -228,7 +213,7 @@ class AnswerGenerator(ABC, Generic[O]):
     def stream(self, prompt: RagPrompt, *, seed: int = 0, **kwargs: Any) -> Iterator[Event]:
         """Generate an answer and yield its sentences, each when it can no longer be taken back.
 
-        Arguments are as in :meth:`generate`. Closing the stream ends the generation and releases all its resources.
+        Arguments are as in :meth:`generate`. Closing the stream ends the generation.
 
         Yields
         ------
@@ -264,12 +249,9 @@ class AnswerGenerator(ABC, Generic[O]):
     def _outputs(
         self, prompts: Sequence[RagPrompt], plan: GenerationSetup, seed: int, streamer: BaseStreamer | None
     ) -> list[O]:
-        longest = max(len(prompt.with_context_ids) for prompt in prompts)
-        limits = [plan.config.max_length - longest + len(prompt.with_context_ids) for prompt in prompts]
-        return [
-            _heard(self._told(prompt, plan_within(plan, limit), seed), streamer, prompt)
-            for prompt, limit in zip(prompts, limits, strict=True)
-        ]
+        lengths = [len(prompt.with_context_ids) for prompt in prompts]
+        plans = [plan_within(plan, plan.config.max_length - max(lengths) + length) for length in lengths]
+        return [_heard(self._told(one, own, seed), streamer, one) for one, own in zip(prompts, plans, strict=True)]
 
     def _sequences(self, prompt: RagPrompt, response_ids: Sequence[int]) -> Tensor:
         return torch.tensor([[*prompt.with_context_ids, *response_ids]], device=self.monitor.model.device)
@@ -286,11 +268,7 @@ _COUNTED: dict[type, str] = {
 
 
 def plan_within(plan: GenerationSetup, max_length: int) -> GenerationSetup:
-    """Copy the plan with another limit, in tokens, on prompt and response together.
-
-    The plan is for a prompt that is longer by the same number of tokens, so processors that count from the prompt's
-    start are adjusted too.
-    """
+    """Copy the plan for a prompt that is longer by so many tokens as this limit on prompt and response together."""
     longer = max_length - plan.config.max_length
     if not longer:
         return plan
@@ -305,28 +283,26 @@ def plan_within(plan: GenerationSetup, max_length: int) -> GenerationSetup:
 
 
 def _moved(processor: LogitsProcessor, tokens: int) -> LogitsProcessor:
-    name = _COUNTED.get(type(processor))
-    if name is None:
-        return processor
-    moved = copy.copy(processor)
-    setattr(moved, name, getattr(processor, name) + tokens)
-    return moved
+    if (name := _COUNTED.get(type(processor))) is not None:
+        processor = copy.copy(processor)
+        setattr(processor, name, getattr(processor, name) + tokens)
+    return processor
 
 
 def _heard(told: Told[O], streamer: BaseStreamer | None, prompt: RagPrompt) -> O:
     """Run a generation to its end and return its output; a streamer receives the released text."""
-    if streamer is not None:
-        streamer.put(torch.tensor([prompt.with_context_ids]))
+    if streamer is None:
+        return drain(told)
+    streamer.put(torch.tensor([prompt.with_context_ids]))
     put, events = 0, Returning(told)
     for event in events:
-        if streamer is not None and isinstance(event, SentenceEvent | NoticeEvent) and event.token_ids:
+        if isinstance(event, SentenceEvent | NoticeEvent) and event.token_ids:
             streamer.put(torch.tensor(event.token_ids))
             put += len(event.token_ids)
     output = events.value
-    if streamer is not None:
-        if output.response_ids[put:]:  # an end-of-text token, or white space that belongs to no sentence
-            streamer.put(torch.tensor(output.response_ids[put:]))
-        streamer.end()
+    if output.response_ids[put:]:  # an end-of-text token, or white space that belongs to no sentence
+        streamer.put(torch.tensor(output.response_ids[put:]))
+    streamer.end()
     return output
 
 
@@ -350,8 +326,7 @@ def prompts_of(prompts: RagPrompt | Sequence[RagPrompt]) -> list[RagPrompt]:
 
 
 def _for_one_answer(plan: GenerationSetup) -> GenerationSetup:
-    several = plan.config.num_return_sequences or 1
-    if several > 1:
+    if (several := plan.config.num_return_sequences or 1) > 1:
         raise InputError(f"num_return_sequences must be 1; found {several}. Call once for each answer, with its seed")
     return plan
 

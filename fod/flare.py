@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
@@ -19,9 +20,9 @@ from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, chec
 
 
 class PassageIndex:
-    """Finds passages by shared words (TF-IDF); a retriever for :class:`fod.FLAREGenerator`.
+    """Finds at most ``count`` passages by shared words (TF-IDF); a retriever for :class:`fod.FLAREGenerator`.
 
-    At most ``count`` passages are returned. A ``count`` below 1, or passages without any word, raise InputError.
+    A ``count`` below 1, or passages without any word, raise InputError.
     """
 
     def __init__(self, passages: Sequence[str], *, count: int = 3) -> None:
@@ -88,24 +89,19 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
 
     The sentence is removed, the passages that are found replace those of the prompt, and the sentence is written again
     after the text so far; the new one stays as it is. The monitor scores the sentences and changes nothing.
-
-    A prompt that does not come from ``monitor.prompt`` needs ``build_prompt``; without it, ``generate`` raises
-    InputError before decoding begins.
     """
 
     _: KW_ONLY
     retriever: Retriever
-    """Function that takes a :class:`fod.FLAREQuery` and returns passages, best first; for a list of passages,
-    :class:`fod.PassageIndex`."""
+    """Function of a :class:`fod.FLAREQuery` that returns passages, best first, such as a :class:`fod.PassageIndex`."""
     threshold: float
-    """Smallest probability, in [0, 1], that a sentence's tokens may have; it depends on the model, so there is no
-    default."""
+    """Smallest probability, in [0, 1], that a sentence's tokens may have; what is small depends on the model."""
     max_retrievals: int = 8
     """Largest number of retrievals for an answer."""
     build_prompt: PromptBuilder | None = None
     """Function of question and passages that builds the prompt with the new passages. None builds it as
-    ``monitor.prompt`` built the first one, with its system prompt, and refuses a prompt that was made in another way,
-    for example by ``prompt_from_texts``."""
+    ``monitor.prompt`` built the first one, with its system prompt, and refuses any other prompt with InputError before
+    decoding begins."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -174,9 +170,8 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
         (judged,), (row,) = watched.answers, watched.decoding.rows
         signals, is_rewritten = judged.signals[index], bool(retrievals) and index == 0
         probabilities = [math.exp(value) for value in signals.log_prob.tolist()]
-        if is_rewritten or len(retrievals) >= self.max_retrievals:
-            return None
-        if all(probability >= self.threshold for probability in probabilities):  # NaN is not
+        is_sure = all(probability >= self.threshold for probability in probabilities)  # NaN is not
+        if is_sure or is_rewritten or len(retrievals) >= self.max_retrievals:
             return None
         spans = row.char_spans[signals.span.token_start : signals.span.token_end]
         texts = [row.text[start:stop] for start, stop in spans]
@@ -242,7 +237,5 @@ def _system_of(monitor: Monitor, prompt: RagPrompt) -> str | None:
     except InputError:  # the chat template takes no system prompt
         return None
     before, _, after = marked.partition(_MARK)
-    text = prompt.with_context
-    if len(text) <= len(before) + len(after) or not (text.startswith(before) and text.endswith(after)):
-        return None
-    return text[len(before) : len(text) - len(after)]
+    found = re.fullmatch(f"{re.escape(before)}(.+){re.escape(after)}", prompt.with_context, re.DOTALL)
+    return found and found[1]

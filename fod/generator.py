@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -36,9 +36,9 @@ class FODOutput(GeneratorOutput):
 class FODGenerator(AnswerGenerator[FODOutput]):
     """Decodes so that every released sentence reaches a score (paper, section 3.3, Algorithm 1).
 
-    Stage 1 is greedy whatever ``do_sample`` says, unless ``config.sample_first`` asks for sampling. The temperature and
-    nucleus of all sampling are those of the config; as arguments of ``generate`` they have no effect, unless
-    ``do_sample`` is true: then they change the probabilities before those of the config do.
+    Stage 1 is greedy whatever ``do_sample`` says, unless ``config.sample_first`` asks for sampling. All sampling has
+    the temperature and nucleus of the config; those of ``generate`` have no effect, unless ``do_sample`` is true: they
+    then come first.
 
     Parameters
     ----------
@@ -55,7 +55,6 @@ class FODGenerator(AnswerGenerator[FODOutput]):
     Attributes
     ----------
     config : FODConfig or RepairConfig
-        The parameters.
     thresholds : Thresholds
         The thresholds with this monitor, as numbers.
 
@@ -66,10 +65,8 @@ class FODGenerator(AnswerGenerator[FODOutput]):
     InputError
         If a parameter is outside its range, not one of the config, or contradicts another: ``propose`` the config, a
         threshold or ``on_exhausted="annotate"`` the guarantee that the other threshold requests, the model the monitor.
-    WrongTypeError
-        If a parameter has the wrong type.
-    UnsupportedModelError
-        If the model's state cannot be rewound.
+    WrongTypeError, UnsupportedModelError
+        If a parameter has the wrong type, or the model's state cannot be rewound.
 
     Examples
     --------
@@ -99,14 +96,21 @@ class FODGenerator(AnswerGenerator[FODOutput]):
             raise WrongTypeError(f"config must be a FODConfig, a RepairConfig or None; found {type(config).__name__}")
         require_scores(monitor)
         require_rewindable(model)
-        named = {
-            "backtrack_threshold": backtrack_threshold,
-            "prune_threshold": prune_threshold,
-            "beam_size": beam_size,
-            "samples_per_step": samples_per_step,
-        }
-        given: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
-        self.config = replace(_config_of(config, propose, given), **given)
+        named: dict[str, Any] = dict(backtrack_threshold=backtrack_threshold, prune_threshold=prune_threshold)
+        named |= dict(beam_size=beam_size, samples_per_step=samples_per_step)
+        given = {name: value for name, value in named.items() if value is not None}
+        if propose not in (None, "sample", "branch"):
+            raise InputError(f"propose must be 'sample' or 'branch'; found {propose!r}")
+        default = REPAIR if propose == "branch" else SEARCH
+        if propose is not None and not isinstance(config, type(default) | None):
+            raise InputError(f"propose={propose!r} contradicts a {type(config).__name__}; leave one of them out")
+        chosen = config or default
+        if foreign := [name for name in given if not hasattr(chosen, name)]:
+            raise InputError(
+                f"{' and '.join(foreign)} must be left out with a {type(chosen).__name__}: repair keeps one answer and "
+                "samples no candidates"
+            )
+        self.config = replace(chosen, **given)
         self.thresholds = decoder_thresholds(monitor, self.config)
 
     def stream(
@@ -116,9 +120,8 @@ class FODGenerator(AnswerGenerator[FODOutput]):
 
         With ``reveal="verified"``, a sentence comes when it can no longer be taken back: in stage 1 after it is scored,
         in stage 2 when all beams share it. With ``"immediate"``, the best answer so far is shown after every step, and
-        a :class:`syncheck.RetractEvent` takes back sentences that are no longer part of it. Closing the stream ends the
-        generation and releases all its resources. Errors are those of :meth:`generate`, and InputError for any other
-        ``reveal``.
+        a :class:`syncheck.RetractEvent` takes back sentences that are no longer part of it; any other ``reveal`` raises
+        InputError. Closing the stream ends the generation.
 
         Yields
         ------
@@ -181,29 +184,10 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         return reply
 
 
-def _config_of(
-    config: FODConfig | RepairConfig | None, propose: str | None, given: Mapping[str, object]
-) -> FODConfig | RepairConfig:
-    """Choose the config, or the default that ``propose`` stands for; refuse parameters that it lacks."""
-    if propose not in (None, "sample", "branch"):
-        raise InputError(f"propose must be 'sample' or 'branch'; found {propose!r}")
-    default = REPAIR if propose == "branch" else SEARCH
-    if propose is not None and not isinstance(config, type(default) | None):
-        raise InputError(f"propose={propose!r} contradicts a {type(config).__name__}; leave one of them out")
-    chosen = config or default
-    if foreign := [name for name in given if not hasattr(chosen, name)]:
-        raise InputError(
-            f"{' and '.join(foreign)} must be left out with a {type(chosen).__name__}: repair keeps one answer and "
-            "samples no candidates"
-        )
-    return chosen
-
-
 class BacktrackGenerator(FODGenerator):
     """Decodes greedily and ends before the first sentence below tau_1: FOD (BT) of the paper's Table 2.
 
-    ``backtrack_threshold`` (tau_1), ``max_sentences`` and ``message`` are as in :class:`fod.FODConfig`, and the errors
-    as in :class:`fod.FODGenerator`.
+    Parameters are as in :class:`fod.FODConfig`, and the errors as in :class:`fod.FODGenerator`.
     """
 
     def __init__(

@@ -36,18 +36,10 @@ class Reader(Protocol):
 
 
 class Guards:
-    """Reads candidates that may replace a greedy sentence; see ``guards`` of :class:`fod.RepairConfig`.
+    """Reads candidates that may replace greedy sentences; see ``guards`` of :class:`fod.RepairConfig`.
 
-    Parameters
-    ----------
-    reader
-        Reads them: the session that wrote them, or the ``continuations`` of a verifier.
-    earlier
-        The sentences of the answer before them, as a reader sees them.
-    replaced
-        The greedy sentences that they replace.
-    config
-        Has the text of a refusal, and the least relevance to the question.
+    ``reader`` is the session that wrote them, or the ``continuations`` of a verifier; ``earlier`` are the sentences
+    that the answer shows before them.
     """
 
     def __init__(
@@ -147,22 +139,11 @@ _PRONOUN = re.compile(
 def loose_pronoun(text: str, shown: str, hidden: Sequence[str], sources: Sequence[str]) -> str | None:
     """Find the pronoun with which a sentence opens, if its noun is in a hidden sentence.
 
-    Parameters
-    ----------
-    text
-        The sentence.
-    shown
-        The question and the answer before it, as a reader sees them.
-    hidden
-        Sentences that the model wrote in between, which the reader does not see.
-    sources
-        The passages, by which names are distinguished from other words at the beginning of a sentence.
+    ``shown`` is the question with the answer before it, as a reader sees them, and ``hidden`` the sentences that the
+    model wrote in between. By the ``sources``, names are told from other words at the beginning of a sentence.
 
-    Returns
-    -------
-    str or None
-        None if the sentence opens with no pronoun, if the last hidden sentence that does not open with one has a name
-        that is shown, or if all hidden sentences open with one.
+    Returns None if the sentence opens with no pronoun, if the last hidden sentence that does not open with one has a
+    name that is shown, or if all hidden sentences open with one.
     """
     opening = _PRONOUN.match(text)
     named = next((sentence for sentence in reversed(hidden) if not _PRONOUN.match(sentence)), None)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Generic, TypeVar
@@ -16,8 +15,18 @@ from torch import Tensor
 from fod.config import DecoderConfig, FODConfig, RepairConfig, may_claim
 from fod.guards import BESIDE, Guards, altered_names, hidden_noun_pronoun, is_beside, is_echo
 from fod.search import Beam, Candidate, CandidateStop, Handle
-from syncheck import Report, closest_evidence
-from syncheck.decoding import Adjust, GenerationSetup, PromptLookup, ScoredAnswer, ScoredSession, Transcript, take_step
+from syncheck import Report, SentenceScore, closest_evidence
+from syncheck.decoding import (
+    Adjust,
+    GenerationSetup,
+    PromptLookup,
+    ScoredAnswer,
+    ScoredSession,
+    SearchSession,
+    Transcript,
+    take_step,
+)
+from syncheck.results import HiddenSpan
 from syncheck.results.types import Query, SentenceSignals
 
 _FIRST_LOOK = 256
@@ -27,40 +36,27 @@ LIKELY = 0.5
 
 
 def nucleus(scores: Tensor, *, temperature: float, top_p: float) -> tuple[Tensor, Tensor]:
-    """Find the most likely tokens that together reach ``top_p``.
+    """Find the most likely tokens that together reach a probability ``top_p`` in (0, 1].
 
-    Parameters
-    ----------
-    scores
-        (B, V) float32, not normalised; -inf for tokens that are not allowed.
-    temperature
-        Divides the scores; above 0.
-    top_p
-        Probability, in (0, 1], that the tokens together reach.
+    ``scores`` (B, V), float32, are not normalised, -inf for tokens that are not allowed, and divided by a
+    ``temperature`` above 0. A token is in the nucleus if the tokens more likely than it do not reach ``top_p``
+    together, as with ``TemperatureLogitsWarper`` and then ``TopPLogitsWarper`` of transformers.
 
     Returns
     -------
     probabilities : Tensor of shape (B, n), float32
-        In descending order, 0 after the nucleus. They are not normalised: the sum of a row is the probability of its
-        nucleus, at least ``top_p``.
+        In descending order, 0 after the nucleus; not normalised, so that a row's sum is that of its nucleus.
     token_ids : Tensor of shape (B, n), int64
-
-    Notes
-    -----
-    A token is in the nucleus if the tokens more likely than it do not reach ``top_p`` together, as with
-    ``TemperatureLogitsWarper`` and then ``TopPLogitsWarper`` of transformers.
     """
     scaled = scores / temperature
     total = scaled.logsumexp(-1, keepdim=True)
-    size = min(_FIRST_LOOK, scaled.shape[-1])
-    while True:
+    for size in (min(_FIRST_LOOK, scaled.shape[-1]), scaled.shape[-1]):
         values, token_ids = scaled.topk(size, dim=-1)  # (B, n)
         probabilities = (values - total).exp()
         before = probabilities.cumsum(-1) - probabilities
-        is_complete = size == scaled.shape[-1] or bool((before[:, -1] >= top_p).all())
-        if is_complete:
-            return probabilities.masked_fill(before >= top_p, 0.0), token_ids
-        size = scaled.shape[-1]
+        if bool((before[:, -1] >= top_p).all()):
+            break
+    return probabilities.masked_fill(before >= top_p, 0.0), token_ids
 
 
 def sample_nucleus(
@@ -78,20 +74,10 @@ def sample_nucleus(
 def contrast_scores(
     with_context: Tensor, without_context: Tensor, *, alpha: float, plausibility: float = 0.0
 ) -> Tensor:
-    """Compute the scores from whose softmax context-aware decoding samples.
+    """Compute the scores (B, V), float32, from whose softmax context-aware decoding samples, of raw logits (B, V).
 
-    Parameters
-    ----------
-    with_context, without_context
-        Raw logits (B, V).
-    alpha
-        Strength, at least 0, with which the context's influence is amplified; 0 gives ``with_context``.
-    plausibility
-        Share, in [0, 1], of the likeliest token's probability with the context; tokens below it get -inf.
-
-    Returns
-    -------
-    Tensor of shape (B, V), float32
+    ``alpha``, at least 0, is the strength with which the context's influence is amplified; 0 gives ``with_context``.
+    Tokens below ``plausibility``, a share in [0, 1] of the likeliest token's probability with the context, get -inf.
 
     Notes
     -----
@@ -104,20 +90,20 @@ def contrast_scores(
     return scores.masked_fill((known < least.to(known.device)) | known.isneginf(), -math.inf)
 
 
-def contrasted(
-    with_context: Tensor, without_context: Callable[[], Tensor], *, alpha: float, plausibility: float
-) -> Tensor:
-    """Compute :func:`contrast_scores`, asking for the logits (B, V) without the context only if they can decide.
+def contrasting(session: SearchSession, *, alpha: float, plausibility: float) -> Adjust:
+    """Make what adjusts logits by :func:`contrast_scores`, reading those without the context only if they can decide.
 
-    They cannot if each row has only one plausible token, as at most steps of a model that copies. A branch that is not
-    asked reads those tokens later, several in one pass.
+    They cannot if each row has only one plausible token; the branch then reads several tokens later, in one pass.
     """
-    alone = contrast_scores(with_context, with_context, alpha=0.0, plausibility=plausibility)
-    is_decided = bool(((alone > -math.inf).sum(-1) == 1).all())
-    if is_decided or not alpha:
-        return alone
-    scores = contrast_scores(with_context, without_context(), alpha=alpha)
-    return scores.masked_fill_(alone.isneginf(), -math.inf)
+
+    def adjust(logits: Tensor, rows: Sequence[int]) -> Tensor:
+        alone = contrast_scores(logits, logits, alpha=0.0, plausibility=plausibility)
+        if not alpha or bool(((alone > -math.inf).sum(-1) == 1).all()):
+            return alone
+        scores = contrast_scores(logits, session.contrast_logits[list(rows)], alpha=alpha)
+        return scores.masked_fill_(alone.isneginf(), -math.inf)
+
+    return adjust
 
 
 likeliest = partial(torch.argmax, dim=-1)
@@ -128,22 +114,37 @@ C = TypeVar("C", bound=DecoderConfig)
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Candidate as it was measured, with the text of it alone or of the whole answer up to its end."""
+    """A part of an answer as it was measured, normally one sentence."""
 
     signals: Sequence[SentenceSignals]
     transcript: Transcript
     token_ids: tuple[int, ...]
     end_token: int | None
+    stop: CandidateStop | None
+    is_cut_off: bool
+    is_cut: bool
+
+    @property
+    def own(self) -> str:
+        """The text of this part."""
+        return self.transcript.text
+
+    @property
+    def log_prob(self) -> float:
+        """Log-probability of its sentences' tokens with the context, in nats."""
+        return sum(float(signals.log_prob.sum()) for signals in self.signals)
 
     def without_last(self) -> Written:
-        """Copy it without its last sentence and the text after the one before."""
+        """Leave out the last sentence, and the text after the one before."""
         *signals, last = self.signals
         spans = list(self.transcript.char_spans[: len(self.token_ids) - len(last.token_ids)])
-        text = self.transcript.text[: spans[-1][1] - spans[0][0]] if spans else ""
-        return Written(signals, Transcript(text, spans), self.token_ids[: len(spans)], self.end_token)
+        text = self.own[: spans[-1][1] - spans[0][0]] if spans else ""
+        return replace(
+            self, signals=signals, transcript=Transcript(text, spans), token_ids=self.token_ids[: len(spans)]
+        )
 
 
-class Proposer(ABC, Generic[C]):
+class Proposer(Generic[C]):
     """Base of proposers, whoever writes the sentences; ``reader`` reads them for guards."""
 
     def __init__(self, reader: Any, query: Query, config: C) -> None:  # noqa: ANN401 - a Reader of fod.guards
@@ -152,10 +153,43 @@ class Proposer(ABC, Generic[C]):
         self._config = config
         self._round = 0
         self._greedy: Candidate | None = None  # the last one, which others may replace
+        self._written: dict[Handle, Any] = {}  # parts of beams
 
-    @abstractmethod
     def _text_of(self, handle: Handle) -> str:
-        """Look up the text of a part of a beam."""
+        return str(self._written[handle].own)
+
+    def _candidates(
+        self,
+        beams: Sequence[Beam],
+        written: Sequence[tuple[int, int, Any]],
+        scored: Sequence[list[SentenceScore]],
+        *,
+        guards: bool,
+    ) -> list[Candidate]:
+        """Make candidates of scored parts, each given with its row and the index of the beam that it continues."""
+        repair = self._config if isinstance(self._config, RepairConfig) else None
+        read = [self._guards(beam) if guards else None for beam in beams]
+        candidates = []
+        for (row, parent, part), sentences in zip(written, scored, strict=True):
+            unfinished: tuple[SentenceScore, ...] = ()
+            if repair and repair.guards and sentences and part.is_cut_off:
+                unfinished, part = (replace(sentences.pop(), truncated=True),), part.without_last()
+            handle = (self._round, row)
+            self._written[handle] = part
+            candidate = Candidate(
+                parent,
+                tuple(sentences),
+                part.token_ids,
+                part.stop,
+                handle,
+                part.own,
+                log_prob=part.log_prob if repair else 0.0,
+                is_cut=part.is_cut,
+                unfinished=unfinished,
+            )
+            is_cut_off = not sentences if unfinished else part.is_cut_off
+            candidates.append(self._checked(candidate, beams[parent], read[parent], is_cut_off=is_cut_off))
+        return candidates
 
     def _guards(self, beam: Beam) -> Guards:
         """Read what comes before the candidates that replace the last greedy one."""
@@ -205,7 +239,7 @@ class SessionProposer(Proposer[C]):
         self._generator = generator
         self._lookup = PromptLookup(watched.scorer.prompt.with_context_ids, longest=config.lookup)
         self._stops: list[CandidateStop | None] = []
-        self._written: dict[Handle, Written] = {}
+        self._cuts: set[int] = set()  # rows of branches that cut the sentence short
         self.sampled_tokens = 0
 
     def response_ids(self, beam: Beam) -> list[int]:
@@ -213,13 +247,23 @@ class SessionProposer(Proposer[C]):
         end = self._written[beam.handles[-1]].end_token if beam.handles else None
         return [*beam.token_ids, *(() if end is None else (end,))]
 
-    def _step(
-        self,
-        choose: Callable[[Tensor], Tensor],
-        *,
-        one_sentence: bool,
-        adjust: Adjust | None = None,
-    ) -> None:
+    def report(self, beam: Beam, *, stop: str, seconds: float) -> Report:
+        """Build the report of an answer, from the signals kept when its sentences were scored."""
+        shown: list[Written] = []
+        hidden: list[HiddenSpan] = []
+        for handle in beam.handles:
+            part = self._written[handle]
+            if handle in beam.skipped:
+                hidden.append(HiddenSpan(*_size(shown), part.own, part.token_ids))
+            else:
+                shown.append(part)
+        signals = [sentence for part in shown for sentence in part.signals]
+        spans = [span for part in shown for span in part.transcript.char_spans]
+        answer = ScoredAnswer(self._watched.scorer, list(beam.sentences), signals)
+        report = answer.report(Transcript("".join(part.own for part in shown), spans), stop=stop, seconds=seconds)
+        return replace(report, hidden=tuple(hidden))
+
+    def _step(self, choose: Callable[[Tensor], Tensor], *, one_sentence: bool, adjust: Adjust | None = None) -> None:
         running = self._decoding.running
         if len(running) == 1:
             self._lookup.read_ahead(self._decoding, running[0], max_length=self._plan.config.max_length)
@@ -238,8 +282,39 @@ class SessionProposer(Proposer[C]):
         row = self._decoding.rows[index]
         return tuple(row.token_ids[row.start : row.start + row.measured_tokens])
 
-    def _text_of(self, handle: Handle) -> str:
-        return self._written[handle].transcript.text
+    def _scored(self, beams: Sequence[Beam], parents: Mapping[int, int], *, guards: bool) -> list[Candidate]:
+        """Measure and score what rows have written; ``parents`` has the index of each row's beam."""
+        since = time.perf_counter()
+        measured = self._decoding.measure(list(parents))
+        written = [(row, parent, self._part(row, measured[row], beams[parent])) for row, parent in parents.items()]
+        earlier = [beams[parent].sentences for parent in parents.values()]
+        scored = self._watched.scorer.answers([part.signals for *_, part in written], earlier=earlier, since=since)
+        return self._candidates(beams, written, scored, guards=guards)
+
+    def _part(self, index: int, measured: Sequence[SentenceSignals], beam: Beam) -> Written:
+        """Move a row's sentences to their positions in the answer, which leaves out hidden ones."""
+        row, ids = self._decoding.rows[index], self._new_tokens(index)
+        shown = _size([self._written[handle] for handle in beam.handles if handle not in beam.skipped])
+        spans = row.char_spans[row.start : row.start + len(ids)]
+        start, stop = (spans[0][0], spans[-1][1]) if spans else (len(row.text), len(row.text))
+        characters, tokens = start - shown[0], row.start - shown[1]
+        signals = [
+            replace(
+                each,
+                span=replace(
+                    each.span,
+                    index=each.span.index - row.sentences + len(beam.sentences),
+                    start=each.span.start - characters,
+                    end=each.span.end - characters,
+                    token_start=each.span.token_start - tokens,
+                    token_end=each.span.token_end - tokens,
+                ),
+            )
+            for each in measured
+        ]
+        transcript = Transcript(row.text[start:stop], [(a - characters, b - characters) for a, b in spans])
+        cut = self._is_cut_off(index), index in self._cuts
+        return Written(signals, transcript, ids, row.end_token, self._stops[index], *cut)
 
     def _is_cut_off(self, index: int) -> bool:
         """Tell whether the limit on tokens, or the model's window, has ended a row within a sentence."""
@@ -251,62 +326,37 @@ class SessionProposer(Proposer[C]):
 class SentenceProposer(SessionProposer[FODConfig]):
     """Continues beams sentence by sentence in a monitored session; the ``propose`` of :func:`fod.search`.
 
-    ``watched`` is an open session with one row, in which nothing has been decoded. Greedy proposals follow ``plan``,
-    the arguments of ``generate``, and ``config`` has the parameters of the sampling in stage 2. ``generator`` is the
-    source of randomness; None uses torch's global one. ``sampled_tokens`` counts the tokens decoded so far, including
-    those that were discarded.
+    ``watched`` is an open session with one row, in which nothing has been decoded. ``plan`` has the arguments of
+    ``generate``, which greedy proposals follow, and ``config`` those of the sampling. ``generator`` is the source of
+    randomness; None uses torch's global one. ``sampled_tokens`` counts the tokens decoded so far, discarded ones too.
     """
 
     def __call__(self, beams: Sequence[Beam], *, samples: int | None, waiting: Sequence[Beam] = ()) -> list[Candidate]:
         """Propose sentences; see :class:`fod.Propose`."""
         self._written = {handle: self._written[handle] for beam in (*beams, *waiting) for handle in beam.handles}
-        self._go_to(beams, samples)
+        current = [row for beam in beams for round_, row in beam.handles[-1:] if round_ == self._round]
         each = samples or 1
+        if self._round and samples is None:
+            self._decoding.advance()
+        elif self._round:  # if nothing of the last round is kept, backtrack to where it began
+            rows = [row for row in current or [0] for _ in range(each)]
+            self._decoding.select(rows, keep_sentences=bool(current))
+        self._round += 1
+        self._stops = [None] * len(self._decoding.rows)
         choose = likeliest if samples is None and not self._config.sample_first else self._sampled
         while not self._decoding.complete():
             self._step(choose, one_sentence=samples is not None)
-        since = time.perf_counter()
-        measured = self._decoding.measure()
         distinct = {
-            (row // each, self._new_tokens(row), self._stops[row]): row for row in reversed(range(len(measured)))
+            (row // each, self._new_tokens(row), self._stops[row]): row
+            for row in reversed(range(len(self._decoding.rows)))
         }
-        rows = sorted(distinct.values())
-        scored = self._watched.scorer.answers(
-            [measured[row] for row in rows], earlier=[beams[row // each].sentences for row in rows], since=since
-        )
-        guards = None if samples is None or not self._config.guards else [self._guards(beam) for beam in beams]
-        candidates = []
-        for row, sentences in zip(rows, scored, strict=True):
-            handle = (self._round, row)
-            state, parent = self._decoding.rows[row], row // each
-            transcript = state.transcript(state.start + state.measured_tokens)
-            tokens, text = self._new_tokens(row), transcript.text[len(beams[parent].text) :]
-            self._written[handle] = Written(measured[row], transcript, tokens, state.end_token)
-            candidate = Candidate(parent, tuple(sentences), tokens, self._stops[row], handle, text)
-            guard, is_cut_off = None if guards is None else guards[parent], self._is_cut_off(row)
-            candidates.append(self._checked(candidate, beams[parent], guard, is_cut_off=is_cut_off))
+        parents = {row: row // each for row in sorted(distinct.values())}
+        candidates = self._scored(beams, parents, guards=samples is not None and self._config.guards)
         if samples is None:
             self._greedy = candidates[0]
         return candidates
 
-    def report(self, beam: Beam, *, stop: str, seconds: float) -> Report:
-        """Build the report of a beam of the last call, from the signals kept when its sentences were scored."""
-        written = [self._written[handle] for handle in beam.handles]
-        signals = [sentence for part in written for sentence in part.signals]
-        transcript = written[-1].transcript if written else Transcript("", ())
-        answer = ScoredAnswer(self._watched.scorer, list(beam.sentences), signals)
-        return answer.report(transcript, stop=stop, seconds=seconds)
 
-    def _go_to(self, beams: Sequence[Beam], samples: int | None) -> None:
-        """Bring the session's rows to the ends of the beams."""
-        current = [beam.handles[-1] for beam in beams if beam.handles and beam.handles[-1][0] == self._round]
-        if self._round and samples is None:
-            self._decoding.advance()
-        elif self._round:
-            each = range(samples or 1)
-            if current:
-                self._decoding.select([row for _, row in current for _ in each])
-            else:  # nothing of the last round is kept: backtrack to where it began
-                self._decoding.select([0 for _ in each], keep_sentences=False)
-        self._round += 1
-        self._stops = [None] * len(self._decoding.rows)
+def _size(parts: Sequence[Written]) -> tuple[int, int]:
+    """Count the characters and tokens of some parts."""
+    return sum(len(part.own) for part in parts), sum(len(part.token_ids) for part in parts)

@@ -30,9 +30,8 @@ def repair(
 ) -> Generator[Progress, None, SearchResult]:
     """Decode greedily; repair a sentence below tau_1 by branching, or hide it and continue after it.
 
-    ``propose`` is the source of sentences. ``config`` has limits, and the action when nothing passes: with
-    ``on_exhausted="annotate"`` the greedy sentence is kept and marked. ``thresholds`` are the scores in [0, 1] that
-    greedy sentences (``backtrack``) and branches (``prune``) of the answer must reach.
+    ``thresholds`` are those of greedy sentences (``backtrack``) and of branches (``prune``). With
+    ``config.on_exhausted="annotate"``, a greedy sentence is kept and marked when nothing passes.
 
     Yields a :class:`fod.Progress` after each sentence, and before one is replaced, hidden or marked; returns a
     :class:`fod.SearchResult` with a round for each sentence: the greedy one, then its branches.
@@ -41,15 +40,14 @@ def repair(
     -----
     A sentence passes if it reaches its threshold, has no altered name (``config.exact_names``), which the monitor's
     signals often miss, since most of the word is copied, and does not open with a pronoun whose noun is hidden
-    (``config.clear_pronouns``). Branches have a threshold of their own, as samples have in the search: several are
-    tried, so a wrong one has more chances to pass. They also have to pass the guards (``config.guards``), and must not
-    nearly repeat a sentence of the answer. Of those that pass, the ones that keep the subject of the greedy sentence
-    come first, since the same fact mended is worth more than another fact; then whole ones, before those that cut the
-    sentence short (``config.cuts``); then those with the higher probability given the context. If none passes, the
-    greedy sentence is hidden: the model continues after it, and the answer leaves it out. So is, without a try, one
+    (``config.clear_pronouns``). Branches have a threshold of their own: several are tried, so a wrong one has more
+    chances to pass. They also have to pass the guards (``config.guards``), and must not nearly repeat a sentence of the
+    answer. Those that keep the subject of the greedy sentence come first, since the same fact mended is worth more than
+    another fact; then whole ones, before those that cut it short (``config.cuts``); then the likelier. If none passes,
+    the greedy sentence is hidden: the model continues after it, and the answer leaves it out. So is, without a try, one
     whose tokens are less likely than ``config.repair_from``, or that opens the answer beside the question
-    (``config.opening_relevance``). After ``config.max_skips`` hidden sentences, or if the text has ended with the
-    failing one, the answer ends. A sentence that the limit on tokens cuts off is left out.
+    (``config.opening_relevance``). The answer ends after ``config.max_skips`` hidden sentences, or with a failing one
+    that ends the text. A sentence that the limit on tokens cuts off is left out.
     """
 
     def proposal(wanted: Wanted) -> list[Candidate]:
@@ -105,10 +103,7 @@ def repair_steps(config: RepairConfig, thresholds: Thresholds) -> Steps:
 
 
 def repair_trace_of(result: SearchResult, thresholds: Thresholds) -> tuple[TraceNode, ...]:
-    """Draw a repaired answer as a tree: a chain through repaired and hidden sentences, each beside its branches.
-
-    ``thresholds`` are those of the repair, which the reasons in the tree name.
-    """
+    """Draw a repaired answer as a tree: a chain through repaired and hidden sentences, each beside its branches."""
     after: tuple[TraceNode, ...] = ()
     for step in reversed(result.rounds):
         written, *branches = step.candidates

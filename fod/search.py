@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Generic, Literal, Protocol, TypeVar
 
 from fod.config import FODConfig, Thresholds
@@ -16,8 +17,7 @@ Handle = tuple[int, int]
 """Key of a candidate for its proposer: round and row."""
 
 CandidateStop = Literal["end_of_text", "length", "not_finite"]
-"""Why a text cannot continue; ``not_finite``: there were no scores from which a token could be chosen, and the last
-sentence is ``failed``."""
+"""Why a text cannot continue; ``not_finite``: no token could be chosen, and the last sentence is ``failed``."""
 
 StopReason = Literal[CandidateStop, "nothing_passed", "max_sentences", "other_beam_ended", "backtracked", "budget"]
 """Why the search stopped. ``nothing_passed``: no sample of a round reached tau_2. ``other_beam_ended``: a beam other
@@ -38,7 +38,6 @@ class Candidate:
     stop: CandidateStop | None
     """Why the text cannot continue; None if it can."""
     handle: Handle
-    """The proposer's key for it: round and row."""
     text: str = ""
     """Text appended to that of the beam, white space included."""
     log_prob: float = 0.0
@@ -50,13 +49,12 @@ class Candidate:
     is_cut: bool = False
     """True for a branch that cuts the sentence short."""
     unfinished: tuple[SentenceScore, ...] = ()
-    """The sentence at its end that the limit on tokens cut off, with ``guards`` in repair; its text and tokens leave it
-    out."""
+    """The sentence that the limit on tokens cut off, with ``guards`` in repair; not in its text and tokens."""
     flaw: str = ""
     """Why it may not stand in place of a greedy sentence, with ``guards``; empty if it may."""
     absent: float | None = None
-    """P(faithful), in [0, 1], of what a refusal says that the passages lack, with ``guards``, which has to reach the
-    threshold too; None if it is no refusal, or nothing judges it."""
+    """P(faithful), in [0, 1], of what a refusal says that the passages lack, with ``guards``; it has to reach the
+    threshold too. None if it is no refusal, or nothing judges it."""
     relevance: float | None = None
     """How likely it answers what was asked, in [0, 1], with ``guards``; None for a refusal and without a question."""
     keeps_subject: bool = False
@@ -83,7 +81,6 @@ class Beam:
     sentences: tuple[SentenceScore, ...] = ()
     token_ids: tuple[int, ...] = ()
     stop: CandidateStop | None = None
-    """Why it cannot continue; None if it can."""
     handles: tuple[Handle, ...] = ()
     """Keys of the candidates it consists of, in order."""
     marked: tuple[int, ...] = ()
@@ -121,7 +118,7 @@ class Beam:
 class Round:
     """One step of stage 2: the samples, those of them that passed tau_2, and the beams that are kept.
 
-    In repair, one sentence: the greedy one and its branches, those that passed, and the answer so far.
+    In repair: a greedy sentence and its branches, those that passed, and the answer so far.
     """
 
     candidates: tuple[Candidate, ...]
@@ -134,9 +131,8 @@ class Progress:
     """The beams that are kept after a step of the search."""
 
     beams: tuple[Beam, ...]
-    """One in stage 1, at most K in stage 2."""
     tried: Beam | None = None
-    """The greedy answer with a sentence that has just been taken back; None if none has."""
+    """The greedy answer with a sentence that has just been taken back, if one has."""
     reason: str = "below the threshold"
     """Why the sentence was taken back."""
 
@@ -165,7 +161,7 @@ class SearchResult:
     dropped: tuple[SentenceScore, ...]
     """Sentences that stage 1 took back; in repair, those that were replaced, hidden or cut off."""
     rounds: tuple[Round, ...]
-    """The rounds of stage 2, empty if it was not needed; in repair, one for each sentence."""
+    """The rounds of stage 2; in repair, one for each sentence."""
     greedy: Beam = Beam()
     """The answer of stage 1, from which stage 2 began."""
 
@@ -200,11 +196,7 @@ def proposed(steps: Steps, propose: Callable[[Wanted], Sequence[Candidate]]) -> 
         except StopIteration as ended:
             result: SearchResult = ended.value
             return result
-        if isinstance(step, Wanted):
-            reply = propose(step)
-        else:
-            reply = None
-            yield step
+        reply = propose(step) if isinstance(step, Wanted) else (yield step)
 
 
 def drain(steps: Generator[object, None, R]) -> R:
@@ -215,18 +207,14 @@ def drain(steps: Generator[object, None, R]) -> R:
     return kept.value
 
 
-Handles = tuple[Handle, ...]
-
-
 class Propose(Protocol):
     """Protocol: proposes continuations of beams, of one sentence each."""
 
     def __call__(self, beams: Sequence[Beam], *, samples: int | None, waiting: Sequence[Beam] = ()) -> list[Candidate]:
         """Propose ``samples`` continuations of each beam, without duplicates, or its greedy one alone if None.
 
-        ``beams`` are those of the last call extended by its candidates or, for backtracking, the beams of the last call
-        themselves. ``waiting`` are beams that have ended and may still be the answer: candidates that belong neither to
-        them nor to ``beams`` can be forgotten.
+        ``beams`` are those of the last call, extended by its candidates or, for backtracking, as they were. ``waiting``
+        are beams that have ended and may still be the answer: candidates of none of these can be forgotten.
         """
         ...
 
@@ -234,38 +222,32 @@ class Propose(Protocol):
 def search(propose: Propose, config: FODConfig, thresholds: Thresholds) -> SearchResult:
     """Decode greedily until a sentence falls below tau_1, then search over sentences.
 
-    ``config`` has the numbers of beams and samples, limits, and the action when nothing passes; its thresholds are not
-    read, but those of ``thresholds``: tau_1 and tau_2.
+    tau_1 and tau_2 are those of ``thresholds``; those of ``config`` are not read.
 
     Notes
     -----
     Pruning by tau_2 comes before the cut to K beams, and a round in which nothing passes returns the beams of the round
-    before. Beams are ranked by the mean of their sentences, as below; of equals, the one proposed earlier wins. A
-    candidate of several sentences passes if each of them does.
+    before. Of beams with equal means, the one proposed earlier wins. A candidate passes if each of its sentences does.
 
-    Where the paper (section 3.3, Algorithm 1) and its published code (``decoding/decode.py``) differ:
+    Where the paper (section 3.3, Algorithm 1), its published code (``decoding/decode.py``) and this function differ:
 
-    =============  ============================  ===================================  ===============================
-    .              paper                         code                                 here
-    =============  ============================  ===================================  ===============================
-    tau_1, tau_2   0.7, 0.85 (under Table 2)     0.7, 0.7; its README has 0.8, 0.7    the paper's; a monitor's own
-    stage 1 keeps  f >= tau_1                    f > tau_1                            f >= tau_1
-    temperature    none given                    0.9; its README has 0.7              0.9, lacking the paper's
-    samples        ceil(S / K) for each beam     S // K                               ceil(S / K)
-    end, stage 1   line 12: stage 2 not entered  stage 2 continues after the text     the answer has ended
-    ended sample   a beam that has ended stops   ends when a sample has no text: the  a sample that has ended is scored
-                   the search, all beams may     round is thrown away, whatever had   and ranked like any other; the
-                   be waited for                 passed in it, and the best beam of   search stops when one is kept,
-                                                 the round before is the answer       or with until="all" when all are
-    same samples   all S are candidates, so that a sentence that a beam has had       identical samples of a beam, by
-                   a sentence can take several   before in the round is skipped       tokens and end, are dropped but
-                   of the K places                                                    for the first
-    beam's mean    over all its sentences: each  over all: what cannot be measured    over the sentences that have a
-                   has a score                   counts as 0 and is scored all the    score, and those that claim
-                                                 same                                 nothing, as tau_2; unscored ones
-                                                                                      (annotate) are skipped; -1 if
-                                                                                      there is none
-    =============  ============================  ===================================  ===============================
+    - tau_1, tau_2. Paper: 0.7, 0.85 (under Table 2). Code: 0.7, 0.7; its README has 0.8, 0.7. Here: the paper's, or a
+      monitor's own.
+    - What stage 1 keeps. Paper and here: f >= tau_1. Code: f > tau_1.
+    - Temperature. Paper: none given. Code and here: 0.9; the code's README has 0.7.
+    - Samples of a beam. Paper and here: ceil(S / K). Code: S // K.
+    - The end in stage 1. Paper: line 12, stage 2 is not entered. Code: stage 2 continues after the text. Here: the
+      answer has ended.
+    - A sample that ends the text. Paper: a beam that has ended stops the search, or all may be waited for. Code: the
+      search ends when a sample has no text; its round is thrown away, whatever had passed in it, and the best beam of
+      the round before is the answer. Here: it is scored and ranked like any other; the search stops when one is kept,
+      or with ``until="all"`` when all have ended.
+    - Identical samples. Paper: all S are candidates, so that a sentence can take several of the K places. Code: a
+      sentence that a beam has had before in the round is skipped. Here: of identical samples of a beam, by tokens and
+      end, the first is a candidate.
+    - A beam's mean. Paper: over all its sentences, which all have a score. Code: what cannot be measured counts as 0,
+      and is scored all the same. Here: over the sentences that have a score, and those that claim nothing, as tau_2;
+      unscored ones (``annotate``) are skipped; -1 if there is none.
 
     A sample that ends the text at once has no sentence: it adds nothing that could be unfaithful, so it passes and
     leaves its beam's mean as it is. A beam that has ended and waits (``until="all"``) can still be overtaken.
@@ -276,8 +258,7 @@ def search(propose: Propose, config: FODConfig, thresholds: Thresholds) -> Searc
 def walk(propose: Propose, config: FODConfig, thresholds: Thresholds) -> Generator[Progress, None, SearchResult]:
     """Search as :func:`search` does, and yield after each step which beams are kept.
 
-    Sentences that all beams of a :class:`fod.Progress` share are part of every answer that is still possible.
-    Parameters and returned value are those of :func:`search`.
+    Sentences that all of them share are part of every answer that is still possible.
     """
     return proposed(
         search_steps(config, thresholds),
@@ -294,9 +275,8 @@ def search_steps(config: FODConfig, thresholds: Thresholds) -> Steps:
     beams: tuple[Beam, ...] = (greedy,)
     rounds: list[Round] = []
     while True:
-        # Beams that have ended wait for the others when all have to end.
         open_beams = tuple(b for b in beams if b.stop is None)
-        ended = tuple(b for b in beams if b.stop is not None)
+        ended = tuple(b for b in beams if b.stop is not None)  # they wait if all have to end
         candidates = yield Wanted(open_beams, config.samples_per_beam(len(open_beams)), ended)
         if candidates is None:
             return SearchResult(best_of(beams), "budget", True, dropped, tuple(rounds), greedy)
@@ -316,12 +296,11 @@ def search_steps(config: FODConfig, thresholds: Thresholds) -> Steps:
 
 
 def trace_of(result: SearchResult, config: FODConfig, thresholds: Thresholds) -> tuple[TraceNode, ...]:
-    """Draw a search as a tree of the continuations that were tried first.
+    """Draw a search, with its config and thresholds, as a tree of the continuations that were tried first.
 
-    The greedy sentences are a chain, followed by the sentence that stage 1 took back and by the samples. The reasons in
-    the tree name values of ``config`` and ``thresholds``, which are those of the search.
+    The greedy sentences are a chain, followed by the sentence that stage 1 took back and by the samples.
     """
-    behind: dict[Handles, list[tuple[Candidate, Round]]] = defaultdict(list)
+    behind: dict[tuple[Handle, ...], list[tuple[Candidate, Round]]] = defaultdict(list)
     parents: tuple[Beam, ...] = (result.greedy,)
     for step in result.rounds:
         open_beams = [beam for beam in parents if beam.stop is None]
@@ -329,15 +308,14 @@ def trace_of(result: SearchResult, config: FODConfig, thresholds: Thresholds) ->
             behind[open_beams[candidate.parent].handles].append((candidate, step))
         parents = step.beams
 
-    def nodes(handles: Handles) -> tuple[TraceNode, ...]:
+    def nodes(handles: tuple[Handle, ...]) -> tuple[TraceNode, ...]:
         return tuple(
             _node(candidate, step, result, config, thresholds, nodes((*handles, candidate.handle)))
             for candidate, step in behind[handles]
         )
 
-    dropped = [
-        TraceNode(s.text, s.score, "taken_back", f"greedy, τ₁ is {thresholds.backtrack:.2f}") for s in result.dropped
-    ]
+    why = f"greedy, τ₁ is {thresholds.backtrack:.2f}"
+    dropped = [TraceNode(s.text, s.score, "taken_back", why) for s in result.dropped]
     tree = (*dropped, *nodes(result.greedy.handles))
     for sentence in reversed(result.greedy.sentences):
         tree = (TraceNode(sentence.text, sentence.score, "answer", "greedy", tree),)
@@ -346,23 +324,18 @@ def trace_of(result: SearchResult, config: FODConfig, thresholds: Thresholds) ->
 
 def passes(sentence: SentenceScore, threshold: float) -> bool:
     """Tell whether a sentence may stay: it claims nothing, or its score reaches the threshold."""
-    if sentence.status in WITHOUT_CLAIM:
-        return True
-    return sentence.score is not None and sentence.score >= threshold
+    return sentence.status in WITHOUT_CLAIM or (sentence.score is not None and sentence.score >= threshold)
 
 
 def _worth(beam: Beam, tau_2: float) -> float:
-    """Compute the mean score of a beam; a sentence that claims nothing counts as tau_2, the least that may stay."""
+    """Compute the mean score of a beam; a sentence that claims nothing counts as tau_2."""
     worth = [tau_2 if s.status in WITHOUT_CLAIM else s.score for s in beam.sentences]
     known = [score for score in worth if score is not None]
     return sum(known) / len(known) if known else -1.0
 
 
 def may_stay(candidate: Candidate, threshold: float) -> bool:
-    """Tell whether all sentences of a candidate may stay and it has no fault.
-
-    A text that broke off because no token could be chosen may not stay, even without a sentence.
-    """
+    """Tell whether all sentences of a candidate may stay, it has no fault, and a token could always be chosen."""
     is_whole = candidate.stop != "not_finite" and not candidate.fault
     is_true = candidate.absent is None or candidate.absent >= threshold
     return is_whole and is_true and all(passes(s, threshold) for s in candidate.sentences)
@@ -391,12 +364,9 @@ def _greedy(
 
 
 def _finished(beams: Sequence[Beam], config: FODConfig) -> StopReason | None:
-    over = [b.stop for b in beams if b.stop is not None]
-    if over and (config.until == "any" or len(over) == len(beams)):
+    if (any if config.until == "any" else all)(beam.stop is not None for beam in beams):
         return best_of(beams).stop or "other_beam_ended"
-    if any(len(b.sentences) >= config.max_sentences for b in beams):
-        return "max_sentences"
-    return None
+    return "max_sentences" if any(len(beam.sentences) >= config.max_sentences for beam in beams) else None
 
 
 def best_of(beams: Sequence[Beam]) -> Beam:
@@ -412,16 +382,15 @@ def _node(
     thresholds: Thresholds,
     children: tuple[TraceNode, ...],
 ) -> TraceNode:
-    text = " ".join(sentence.text for sentence in candidate.sentences)
+    drawn = partial(TraceNode, " ".join(sentence.text for sentence in candidate.sentences), candidate.lowest)
     passed = any(candidate.handle == other.handle for other in step.passed)
-    kept = any(beam.handles and beam.handles[-1] == candidate.handle for beam in step.beams)
     threshold = candidate.fault or f"τ₂ is {thresholds.prune:.2f}"
     if candidate.handle in result.beam.handles:
         if passed:
-            return TraceNode(text, candidate.lowest, "answer", "in the answer", children)
-        return TraceNode(text, candidate.lowest, "marked", f"in the answer, marked: {threshold}", children)
-    if kept:
-        return TraceNode(text, candidate.lowest, "kept", "kept, then another beam was better", children)
+            return drawn("answer", "in the answer", children)
+        return drawn("marked", f"in the answer, marked: {threshold}", children)
+    if any(candidate.handle in beam.handles[-1:] for beam in step.beams):
+        return drawn("kept", "kept, then another beam was better", children)
     if passed:
-        return TraceNode(text, candidate.lowest, "outranked", f"passed, but {config.beam_size} were better", children)
-    return TraceNode(text, candidate.lowest, "pruned", threshold, children)
+        return drawn("outranked", f"passed, but {config.beam_size} were better", children)
+    return drawn("pruned", threshold, children)

@@ -12,19 +12,15 @@ from itertools import chain
 from typing import Any, Literal
 
 from fod.config import FODConfig, RepairConfig
-from fod.continuation import LIKELIEST, Continuation, TextBranch, WrittenText, branches_of
-from fod.guards import Guards
+from fod.continuation import LIKELIEST, Continuation, TextBranch, WrittenText, branches_of, text_of
 from fod.proposers import Proposer
-from fod.search import Beam, Candidate, Handle, Wanted
-from syncheck import SentenceScore
+from fod.search import Beam, Candidate, Wanted
 from syncheck.base.errors import InputError
 from syncheck.decoding import check_count
 from syncheck.results import ContinuationRequest, Piece, TraceNode
 
 _USAGE_SECONDS = 2.0
 """How long the numbers of tokens are waited for after the end of a text."""
-InPlace = Literal["reask", "branch"]
-"""Which sentences are asked for in place of a failing one: another try, or branches of it."""
 REASK = (
     "A sentence of your last answer is not supported by the passages: “{sentence}” {evidence}Answer again, and state "
     "only what the passages say."
@@ -34,10 +30,7 @@ REASK = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What a server may spend on one answer; None is without limit.
-
-    When it ends, so does the answer: with the sentences that passed, and the reason in its trace.
-    """
+    """What a server may spend on one answer, which ends with it, as its trace says; None is without limit."""
 
     samples: int | None = None
     """Number of sampled sentences."""
@@ -67,11 +60,11 @@ class Spent:
     cached_tokens: int = 0
     """Tokens of prompts that the server took from its cache, as far as it says so."""
     cached_of: int = 0
-    """Tokens of the prompts of which it says so: those of requests that are read to their end, with most servers."""
+    """Tokens of the prompts of which it says so: with most servers, those of requests read to their end."""
     completion_tokens: int = 0
     is_exact: bool = True
-    """False if the server did not report the tokens of a request that was left before its end; its pieces then count
-    as one token each, and its prompt as none."""
+    """False if the server did not report the tokens of a request; its pieces then count as one token each, and its
+    prompt as none."""
 
     def add(self, request: _Count) -> None:
         """Add the tokens of a request that is over."""
@@ -109,8 +102,8 @@ class _Count:
         return self.written[piece.sample]
 
 
-def _number(values: object, name: str) -> int:
-    value = values.get(name) if isinstance(values, Mapping) else None
+def _number(values: Mapping[str, Any], name: str) -> int:
+    value = values.get(name)
     return value if isinstance(value, int) else 0
 
 
@@ -156,9 +149,8 @@ class TextProposer(Proposer[FODConfig | RepairConfig]):
     cancel it, and ``in_thread`` runs the scoring. ``in_place`` is what is asked for in place of a failing sentence.
     Unless the server ``takes_n``, each sample is a request.
 
-    ``spent`` is what the server has spent so far. ``ended`` says why the budget has ended, or is None; then nothing
-    more is proposed, and ``unfinished`` is the text of the stream that was not proposed. ``unbranched`` are failing
-    sentences that could not be branched, with the reason.
+    ``ended`` says why the budget has ended, if it has; ``unfinished`` is then the text of the stream that was not
+    proposed. ``unbranched`` are failing sentences that could not be branched, with the reason.
     """
 
     def __init__(
@@ -169,7 +161,7 @@ class TextProposer(Proposer[FODConfig | RepairConfig]):
         budget: Budget,
         *,
         seed: int,
-        in_place: InPlace | None,
+        in_place: Literal["reask", "branch"] | None,
         takes_n: bool = True,
         in_thread: Callable[..., Awaitable[Any]],
     ) -> None:
@@ -182,8 +174,6 @@ class TextProposer(Proposer[FODConfig | RepairConfig]):
         self._in_thread = in_thread
         self._until = None if budget.seconds is None else time.monotonic() + budget.seconds
         self._stream: tuple[AsyncGenerator[tuple[Piece, int]], Continuation] | None = None
-        self._texts: dict[Handle, str] = {}
-        self._tokens: dict[Handle, int] = {}
         self._counts: list[_Count] = []  # of open requests
         self._greedy_text: WrittenText | None = None
         self.spent = Spent()
@@ -193,8 +183,7 @@ class TextProposer(Proposer[FODConfig | RepairConfig]):
 
     async def __call__(self, wanted: Wanted) -> list[Candidate] | None:
         """Propose candidates; None if the budget has ended."""
-        left = None if self._until is None else self._until - time.monotonic()
-        limit = asyncio.timeout(left)
+        limit = asyncio.timeout(None if self._until is None else self._until - time.monotonic())
         try:
             async with limit:
                 return await self._proposed(wanted)
@@ -219,9 +208,9 @@ class TextProposer(Proposer[FODConfig | RepairConfig]):
         hidden, at = [], 0
         for handle in beam.handles:
             if handle in beam.skipped:
-                hidden.append((at, self._texts[handle]))
+                hidden.append((at, self._text_of(handle)))
             else:
-                at += len(self._texts[handle])
+                at += len(self._text_of(handle))
         return hidden
 
     async def _proposed(self, wanted: Wanted) -> list[Candidate]:
@@ -232,7 +221,7 @@ class TextProposer(Proposer[FODConfig | RepairConfig]):
             self._greedy = None
             self._greedy_text = await self._next(wanted.beams[0])
             written = [(0, self._greedy_text)]
-            (self._greedy,) = candidates = await self._in_thread(self._candidates, wanted.beams, written, guards=False)
+            (self._greedy,) = candidates = await self._in_thread(self._judged, wanted.beams, written, guards=False)
             return list(candidates)
         await self.close()
         if wanted.in_place and self._in_place == "branch":
@@ -254,7 +243,7 @@ class TextProposer(Proposer[FODConfig | RepairConfig]):
             for one in samples:
                 different.setdefault((parent, one.own, one.stop), one)
         written = [(parent, one) for (parent, *_), one in different.items()]
-        return list(await self._in_thread(self._candidates, wanted.beams, written, guards=self._config.guards))
+        return list(await self._in_thread(self._judged, wanted.beams, written, guards=self._config.guards))
 
     def _begin_round(self, samples: int) -> None:
         spent, budget = self.spent, self._budget
@@ -278,7 +267,11 @@ class TextProposer(Proposer[FODConfig | RepairConfig]):
     async def _samples(self, beam: Beam, each: int, wanted: Wanted) -> list[WrittenText]:
         """Ask for sentences after a beam, in place of the last greedy one with ``wanted.in_place``."""
         if wanted.in_place:
-            request = replace(self._request(beam), samples=1, instruction=self._instruction())
+            assert self._greedy is not None
+            evidence = next((s.evidence.text for s in self._greedy.sentences if s.evidence is not None), None)
+            told = "" if evidence is None else f"The passages say: “{evidence}” "
+            instruction = REASK.format(sentence=self._greedy.text.strip(), evidence=told)
+            request = replace(self._request(beam), samples=1, instruction=instruction)
         else:
             config = self._config
             request = replace(self._request(beam), samples=each, temperature=config.temperature, top_p=config.top_p)
@@ -320,7 +313,7 @@ class TextProposer(Proposer[FODConfig | RepairConfig]):
     async def _branch(self, beam: Beam, branch: TextBranch) -> list[WrittenText]:
         """Continue a branch with the likeliest tokens; nothing if it becomes too long."""
         request = self._request(beam)
-        beginning, tokens = request.beginning + branch.text, request.tokens + len(branch.tokens)
+        beginning, tokens = request.beginning + text_of(branch), request.tokens + len(branch)
         request = replace(request, beginning=beginning, samples=1, temperature=0.0, tokens=tokens, likeliest=1)
         continuation = Continuation(self._reader.segmenter("".join(map(self._text_of, beam.handles))), branch)
         async with aclosing(self._pieces(request)) as pieces:
@@ -331,8 +324,8 @@ class TextProposer(Proposer[FODConfig | RepairConfig]):
         """Ask for what comes after the text of a beam, hidden sentences included."""
         self.spent.requests += 1
         top_p = None if temperature is None else self._config.top_p
-        beginning = "".join(self._texts[handle] for handle in beam.handles)
-        tokens = sum(self._tokens[handle] for handle in beam.handles)
+        beginning = "".join(map(self._text_of, beam.handles))
+        tokens = sum(self._written[handle].count for handle in beam.handles)
         seed = self._seed + self.spent.requests - 1
         return ContinuationRequest(beginning, None, seed, temperature, top_p, tokens=tokens)
 
@@ -351,13 +344,7 @@ class TextProposer(Proposer[FODConfig | RepairConfig]):
             self._counts.remove(count)
             self.spent.add(count)
 
-    def _instruction(self) -> str:
-        assert self._greedy is not None
-        evidence = next((s.evidence.text for s in self._greedy.sentences if s.evidence is not None), None)
-        told = "" if evidence is None else f"The passages say: “{evidence}” "
-        return REASK.format(sentence=self._greedy.text.strip(), evidence=told)
-
-    def _candidates(
+    def _judged(
         self, beams: Sequence[Beam], written: Sequence[tuple[int, WrittenText]], *, guards: bool
     ) -> list[Candidate]:
         """Score what continues each beam, in one batch."""
@@ -368,41 +355,8 @@ class TextProposer(Proposer[FODConfig | RepairConfig]):
             earlier=[beams[parent].sentences for parent, _ in written],
             since=since,
         )
-        read = [self._guards(beam) if guards else None for beam in beams]
-        return [
-            self._candidate(beams[parent], (self._round, row), parent, one, sentences, read[parent])
-            for row, ((parent, one), sentences) in enumerate(zip(written, scored, strict=True))
+        moved = [
+            [sentence.moved(characters=len(beams[parent].text) - w.start, tokens=0) for sentence in sentences]
+            for (parent, w), sentences in zip(written, scored, strict=True)
         ]
-
-    def _candidate(
-        self,
-        beam: Beam,
-        handle: Handle,
-        parent: int,
-        written: WrittenText,
-        scored: Sequence[SentenceScore],
-        guards: Guards | None,
-    ) -> Candidate:
-        config, by = self._config, len(beam.text) - written.start
-        sentences = [sentence.moved(characters=by, tokens=0) for sentence in scored]
-        unfinished: tuple[SentenceScore, ...] = ()
-        if isinstance(config, RepairConfig) and config.guards and written.is_cut_off:
-            unfinished, written = (replace(sentences.pop(), truncated=True),), written.without_last()
-        self._texts[handle] = written.own
-        self._tokens[handle] = written.count
-        candidate = Candidate(
-            parent,
-            tuple(sentences),
-            (-1,) * len(written.tokens or ()),
-            written.stop,
-            handle,
-            written.own,
-            written.log_prob,
-            is_cut=written.is_cut,
-            unfinished=unfinished,
-        )
-        is_cut_off = written.is_cut_off and not (unfinished and sentences)
-        return self._checked(candidate, beam, guards, is_cut_off=is_cut_off)
-
-    def _text_of(self, handle: Handle) -> str:
-        return self._texts[handle]
+        return self._candidates(beams, [(row, *one) for row, one in enumerate(written)], moved, guards=guards)

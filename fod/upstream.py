@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol
 
 from fod.config import FODConfig, RepairConfig, Thresholds, decoder_thresholds
 from fod.draft import drawn, reveal_of
@@ -16,6 +16,7 @@ from fod.search import Progress, SearchResult, Wanted, search_steps
 from fod.texts import Budget, Spent, TextProposer
 from syncheck import EndEvent, Event, NoticeEvent, Report, SentenceScore, Verifier
 from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
+from syncheck.decoding import check_choice
 from syncheck.results import ContinuationRequest, HiddenSpan, Piece, Reveal, TraceNode
 
 RepairPolicy = Literal["search", "branch", "drop", "reask", "mark"]
@@ -29,8 +30,8 @@ class ContinueFrom(Protocol):
     """Protocol: asks a server to continue an answer, and gives its pieces as they come.
 
     It belongs to one question. The iterable is closed, if it can be, when no more of it is needed, which should cancel
-    the work of the server. A blocking iterable suits the methods that are not asynchronous. With an attribute
-    ``takes_n`` that is False, it is asked for one sample at a time.
+    the work of the server. A blocking one suits the methods that are not asynchronous. With an attribute ``takes_n``
+    that is False, it is asked for one sample at a time.
     """
 
     def __call__(self, request: ContinuationRequest) -> AsyncIterable[Piece] | Iterable[Piece]: ...  # noqa: D102
@@ -61,8 +62,8 @@ class UpstreamFOD:
     """Decodes with a server so that every released sentence reaches a score; reads text alone.
 
     The answer is streamed and scored sentence by sentence. At the first one below tau_1 the stream is cancelled, and
-    continuations of the verified sentences are asked for, scored in one batch, pruned, ranked and continued as
-    :func:`fod.search` does; or another ``repair`` takes its place, as :func:`fod.repair` does it.
+    continuations of the verified sentences are asked for and searched as by :func:`fod.search`; or another ``repair``
+    takes its place, as in :func:`fod.repair`.
 
     A config that does not belong to ``repair``, or with a callable ``on_exhausted``, raises InputError; a verifier
     without an aggregator, or without a calibrated threshold where one is requested, NotReadyError.
@@ -98,7 +99,17 @@ class UpstreamFOD:
             raise WrongTypeError(f"verifier must be a Verifier, as Verifier() makes; found {found}")
         if self.verifier.aggregator is None:
             raise NotReadyError("the verifier has no aggregator, so no sentence has a score; train one first")
-        self.config = self._config = _config_of(self.config, self.repair)
+        check_choice(self.repair, "repair", RepairPolicy)
+        kind: type[FODConfig] | type[RepairConfig] = FODConfig if self.repair == "search" else RepairConfig
+        if not isinstance(self.config, kind | None):
+            found = type(self.config).__name__
+            raise InputError(f"repair={self.repair!r} takes a {kind.__name__}; found a {found}")
+        chosen: FODConfig | RepairConfig = self.config or kind()
+        if callable(chosen.on_exhausted):
+            raise InputError(
+                "on_exhausted must be 'stop', 'abstain', 'annotate' or 'quote' before a server; found a callable"
+            )
+        self.config = self._config = replace(chosen, on_exhausted="annotate") if self.repair == "mark" else chosen
         self.thresholds = decoder_thresholds(self.verifier, self._config)
 
     async def stream_async(
@@ -106,8 +117,7 @@ class UpstreamFOD:
     ) -> AsyncGenerator[Event]:
         """Yield the sentences of an answer; closing the stream cancels the work of the server.
 
-        ``passages`` and ``question`` are as in :meth:`syncheck.Verifier.check`, and ``reveal`` as in
-        :meth:`fod.FODGenerator.stream`.
+        Arguments are as in :meth:`syncheck.Verifier.check` and :meth:`fod.FODGenerator.stream`.
 
         Yields
         ------
@@ -137,12 +147,12 @@ class UpstreamFOD:
                 except StopIteration as ended:
                     result: SearchResult = ended.value
                     break
-                reply = None
                 if isinstance(step, Wanted):
                     reply = await propose(step)
-                    continue
-                for event in show(step):
-                    yield event
+                else:
+                    reply = None
+                    for event in show(step):
+                        yield event
         finally:
             await propose.close()
         for event in show(Progress((result.beam,))):
@@ -158,17 +168,11 @@ class UpstreamFOD:
         trace = (*drawn(result, self._config, self.thresholds), *propose.unbranched)
         if propose.ended is not None:
             trace = (*trace, TraceNode(propose.unfinished, None, "taken_back", propose.ended))
-        marked = result.beam.marked
-        yield EndEvent(
-            report,
-            UpstreamOutput(report, result, trace, result.dropped, marked, message, self.thresholds, propose.spent),
-        )
+        how = result, trace, result.dropped, result.beam.marked, message, self.thresholds, propose.spent
+        yield EndEvent(report, UpstreamOutput(report, *how))
 
     def stream(self, **options: Any) -> Iterator[Event]:
-        """Yield the sentences of an answer; arguments and events as in :meth:`stream_async`.
-
-        It has an event loop of its own, so that it cannot be called where one runs.
-        """
+        """Yield what :meth:`stream_async` does, with its arguments; it cannot be called where an event loop runs."""
         with asyncio.Runner() as runner:
             events = self.stream_async(**options)
 
@@ -216,17 +220,3 @@ class UpstreamFOD:
                 await close()
             elif (close := getattr(source, "close", None)) is not None:
                 close()
-
-
-def _config_of(config: FODConfig | RepairConfig | None, repair: RepairPolicy) -> FODConfig | RepairConfig:
-    if repair not in get_args(RepairPolicy):
-        raise InputError(f"repair must be 'search', 'branch', 'drop', 'reask' or 'mark'; found {repair!r}")
-    kind: type[FODConfig] | type[RepairConfig] = FODConfig if repair == "search" else RepairConfig
-    if not isinstance(config, kind | None):
-        raise InputError(f"repair={repair!r} takes a {kind.__name__}; found a {type(config).__name__}")
-    chosen = config or kind()
-    if callable(chosen.on_exhausted):
-        raise InputError(
-            "on_exhausted must be 'stop', 'abstain', 'annotate' or 'quote' before a server; found a callable"
-        )
-    return replace(chosen, on_exhausted="annotate") if repair == "mark" else chosen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from os.path import commonprefix
 from typing import TYPE_CHECKING
 
 import torch
@@ -21,15 +22,13 @@ if TYPE_CHECKING:
 class Branch:
     """B continuations of prompts; never encodes a token twice.
 
-    The continuations are rows of a batch (:class:`PaddedRows`). A single one that is forked becomes a
-    :class:`TokenTree` if the model accepts one and reads less that way. Results are the same, except that a row that is
-    left out can fill the window only in a batch. Rows that need no more tokens can be left out (:meth:`narrow`) until
-    the next :meth:`select`.
+    They are rows of a batch (:class:`PaddedRows`). A single one that is forked becomes a :class:`TokenTree` if the
+    model accepts one and reads less that way. Results are the same, except that a row that is left out can fill the
+    window only in a batch. Rows that need no more tokens can be left out (:meth:`narrow`) until :meth:`select`.
 
-    The token ids of each row's prompt are fed at once. A prompt of several rows is encoded once, and so is a beginning
-    that several prompts share, as those about the same passages do, if it is at least half of the longest.
-    ``next_logits`` (B, V) are the raw logits, in the model's dtype, of the next token of the rows :attr:`fed`. Two
-    branches of a model that have joined (:meth:`join`) can be fed in one forward pass.
+    A prompt of several rows is encoded once, and so is a beginning that prompts share, as those about the same passages
+    do, if it is at least half of the longest. ``next_logits`` (B, V) are the raw logits, in the model's dtype, of the
+    next token of the rows :attr:`fed`. Two branches that have joined (:meth:`join`) can be fed in one forward pass.
     """
 
     def __init__(self, model: PreTrainedModel, prompts: Sequence[Sequence[int]]) -> None:
@@ -74,8 +73,7 @@ class Branch:
     def feed(self, token_ids: Tensor) -> Tensor:
         """Append tokens (B, n) to every row that is fed and return the logits (B, n, V) that follow them.
 
-        The model runs once over all of them, or token by token if its state is recurrent, since such a state gives
-        different numbers for a run of tokens.
+        The model runs once, or token by token if its state is recurrent, which gives other numbers for a run of tokens.
         """
         n = token_ids.shape[1]
         self._require_room(n)
@@ -86,10 +84,7 @@ class Branch:
         return logits
 
     def fitting(self, draft: list[int], *, after: int) -> list[int]:
-        """Cut a draft to what can be fed ``after`` so many tokens and taken back: nothing if the state is recurrent.
-
-        The rest would not fit the window, or the model would encode it in another way.
-        """
+        """Cut a draft to what can be fed ``after`` so many tokens, encoded alike, and taken back."""
         if not isinstance(self._cache, RewindableCache):
             return []
         start = self.width + after
@@ -99,8 +94,8 @@ class Branch:
     def join(self, other: Branch) -> bool:
         """Move another branch of the model into this one's cache and return True, if one forward pass can feed both.
 
-        It can if the model takes a token tree and encodes texts of all lengths alike, and no branch is a batch; it is
-        worth it unless query heads share keys that take more memory than the model (:func:`reads_weights_for_less`).
+        It can if the model takes a token tree and encodes texts of all lengths alike, no branch is a batch, and it
+        :func:`reads_weights_for_less`.
         """
         are_trees = all(isinstance(branch._layout, TokenTree) or branch.rows == 1 for branch in (self, other))
         if not are_trees or self._switches or not takes_token_tree(self._model):
@@ -127,9 +122,8 @@ class Branch:
     def stack(self, other: Branch) -> bool:
         """Take in the rows of another branch of the model after the own ones, and return True, if they can be a batch.
 
-        The other branch must not be used any more. Rows are not stacked if the model takes no padding or encodes
-        texts again at some length, or if the padding weighs more than half the model: to read it would cost more than
-        to read the weights once for each branch.
+        The other branch must not be used any more. Rows are not stacked if the model takes no padding or encodes texts
+        again at some length, or if the padding weighs more than half the model, so that reading it costs more.
         """
         own, added = self._layout, other._layout
         if not (isinstance(own, PaddedRows) and isinstance(added, PaddedRows) and self._arguments.takes_padding):
@@ -161,17 +155,14 @@ class Branch:
         self.next_logits = next_logits
 
     def narrow(self, rows: Sequence[int]) -> None:
-        """Continue with only these of the rows that are fed; the others wait for :meth:`select`.
-
-        If the state cannot be rewound, all rows continue.
-        """
+        """Continue with only these of the rows that are fed, or with all if the state cannot be rewound."""
         self._layout.narrow(rows)
 
     def select(self, rows: Sequence[int], dropped: Sequence[int], next_logits: Tensor) -> None:
-        """Continue with copies of some rows, each without its last tokens.
+        """Continue with copies of some rows, each without its last tokens; any of them several times or not at all.
 
-        A row may occur several times or not at all; a row that was left out drops at least the tokens that it was not
-        fed. ``next_logits`` (len(rows), V) are the logits saved where each new row now ends.
+        A row that was left out drops at least the tokens that it was not fed. ``next_logits`` (len(rows), V) are the
+        logits saved where each new row now ends.
         """
         if any(dropped):
             self._require_rewindable()
@@ -181,18 +172,16 @@ class Branch:
         self._layout.select(rows, dropped)
         self.next_logits = next_logits
 
-    def _shared_beginning(self, prompts: Sequence[Sequence[int]]) -> int:
+    def _shared_beginning(self, prompts: Sequence[tuple[int, ...]]) -> int:
         """Count the tokens with which several prompts begin alike if encoding them once saves much, else 0."""
         if len(prompts) == 1 or self._switches or not self._arguments.takes_padding:
             return 0
-        least = min(map(len, prompts)) - 1  # of each, the last token is left
-        shared = next((n for n, column in enumerate(zip(*prompts, strict=False)) if len({*column}) > 1), least)
-        shared = min(shared, least)
+        shared = min(len(commonprefix(prompts)), min(map(len, prompts)) - 1)  # of each, the last token is left
         saves_much = 2 * shared >= max(map(len, prompts))
         return shared if saves_much and isinstance(self._cache, RewindableCache) else 0
 
     def _encode_after(self, beginning: int, prompts: Sequence[Sequence[int]]) -> None:
-        """Encode the tokens with which the prompts begin alike once, then the rest of each."""
+        """Encode once the tokens with which the prompts begin alike, then the rest of each."""
         device, rows = self._model.device, len(prompts)
         self._layout = PaddedRows(self._cache, [beginning])
         self._forward(torch.tensor([prompts[0][:beginning]], device=device), keep=1, is_first=True)
@@ -244,7 +233,9 @@ class PaddedRows:
     def __init__(self, cache: Cache, lengths: Sequence[int]) -> None:
         self.cache = cache
         self.width = 0
-        width = max(lengths)
+        self._hold(lengths, max(lengths))
+
+    def _hold(self, lengths: Sequence[int], width: int) -> None:
         self._starts = [width - length for length in lengths]  # columns of padding before each row
         self._order = list(range(len(lengths)))  # row in each place of the cache
         self._fed = len(lengths)  # places that continue
@@ -286,9 +277,7 @@ class PaddedRows:
         for layer, added in zip(self.cache.layers, other.cache.layers, strict=True):
             layer.stack(added)
         self.width = max(lengths)
-        self._starts = [self.width - length for length in lengths]
-        self._order = list(range(len(lengths)))
-        self._fed = len(lengths)
+        self._hold(lengths, self.width)
 
     def rewind(self, tokens: int) -> None:
         """Take back the last tokens of every row; all rows continue."""
@@ -325,9 +314,7 @@ class PaddedRows:
             self.width = max(lengths)
         else:
             self.cache.reorder_cache(torch.tensor(list(rows)))
-        self._starts = [self.width - length for length in lengths]
-        self._order = list(range(len(lengths)))
-        self._fed = len(lengths)
+        self._hold(lengths, self.width)
 
 
 def window_of(model: PreTrainedModel) -> int | None:

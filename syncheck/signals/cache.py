@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -32,24 +32,13 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
     can be taken back. After :meth:`narrow`, only the first rows of the buffer continue.
     """
 
-    def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401 - the base class takes anything
+    def __init__(self, **kwargs: object) -> None:
         super().__init__(**kwargs)
         self._buffers: tuple[Tensor, ...] = ()  # of keys and values; empty until there are some
         self._used = 0
         self._rows: int | None = None  # that continue; None for all
 
-    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        """Take dtype and device from the first states."""
-        self.dtype, self.device = key_states.dtype, key_states.device
-        self.is_initialized = True
-
-    def update(
-        self,
-        key_states: Tensor,
-        value_states: Tensor,
-        *args: Any,  # noqa: ANN401
-        **kwargs: Any,  # noqa: ANN401
-    ) -> tuple[Tensor, Tensor]:
+    def update(self, key_states: Tensor, value_states: Tensor, *_: object, **kwargs: object) -> tuple[Tensor, Tensor]:
         """Append (B, heads, n, width) states and return all of them as views."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
@@ -64,10 +53,6 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
             buffer[: len(states), :, start:stop] = states
         self._show(stop)
         return self.keys, self.values
-
-    def get_seq_length(self) -> int:
-        """Count the columns in use."""
-        return self._used
 
     def crop(self, tokens_to_remove: int) -> None:
         """Take back ``-tokens_to_remove`` columns; transformers defines the sign. A positive number is a ValueError."""
@@ -139,13 +124,6 @@ class RewindableCache(Cache):  # type: ignore[misc]
         """Size of keys and values in bytes."""
         return sum(layer.keys.nbytes + layer.values.nbytes for layer in self.layers if layer.is_initialized)
 
-    @torch.inference_mode()
-    def append(self, other: RewindableCache) -> None:
-        """Append the columns of another cache of the same model with the same number of rows."""
-        for layer, added in zip(self.layers, other.layers, strict=True):
-            if added.is_initialized:
-                layer.update(added.keys, added.values)
-
 
 def new_cache(model: PreTrainedModel) -> Cache:
     """Make an empty cache; it can be rewound if the model's whole state is keys and values."""
@@ -153,7 +131,7 @@ def new_cache(model: PreTrainedModel) -> Cache:
 
 
 def is_rewindable(model: PreTrainedModel) -> bool:
-    """Tell whether tokens can be taken back, because the model's whole state is keys and values."""
+    """Tell whether tokens can be taken back: the model's whole state is keys and values."""
     return _reason_not_rewindable(model) is None
 
 

@@ -1,9 +1,8 @@
 """Forward passes of a causal language model: arguments, lengths at which it encodes again, hidden states of its blocks.
 
-LongRoPE (as in Phi-3) rotates keys and queries by one set of frequencies in a short text and by another in a long one;
-"dynamic" RoPE uses ever lower frequencies past the window. Values cached before the switch are not those that the model
-would compute after it, so a text that crosses it has no single measurement: ``model.generate`` encodes all tokens again
-at that point, whereas a replay sees them all as part of a long text. Such texts are refused before decoding begins.
+LongRoPE (as in Phi-3) rotates by other frequencies in a long text than in a short one, and "dynamic" RoPE by ever lower
+ones past the window. A text that grows past such a length has no single measurement: ``model.generate`` encodes all
+tokens again there, whereas a replay sees them all as part of a long text. It is refused before decoding begins.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ _NEED_NO_POSITIONS = frozenset(("bloom", "mpt", "roformer"))
 class ForwardArguments:
     """Keyword arguments of a model's ``forward``, apart from ``input_ids``.
 
-    ``cache`` is the name of its cache argument, ``takes_positions`` is True if it takes the position of each token, and
-    ``takes_padding`` if rows may be padded. A model that cannot be watched, or keeps its state outside its cache,
+    ``cache`` is the name of its cache argument; ``takes_positions`` and ``takes_padding`` tell whether it takes the
+    position of each token, and padded rows. A model that cannot be watched, or keeps its state outside its cache,
     raises UnsupportedModelError.
     """
 
@@ -60,11 +59,10 @@ class ForwardArguments:
     def of(
         self, mask: Tensor | None, positions: Tensor, cache: object | None, keep: int, *, is_first: bool
     ) -> dict[str, Any]:
-        """Build the arguments of one forward pass.
+        """Build the arguments of one forward pass; ``is_first`` is True if nothing has been fed before.
 
         ``mask`` is (B, columns in the cache and fed), or four-dimensional as attention takes it, or None if nothing is
-        padded. ``positions`` (1 or B, n) are those of the tokens that are fed, ``keep`` is the number of last positions
-        whose logits are wanted, and ``is_first`` is True if nothing has been fed before.
+        padded; ``positions`` (1 or B, n) are those of the tokens, and the logits of the last ``keep`` are wanted.
         """
         if mask is not None and not self.takes_padding:
             raise UnsupportedModelError(
@@ -85,8 +83,7 @@ class ForwardArguments:
 def require_watchable(model: PreTrainedModel) -> None:
     """Refuse, with an UnsupportedModelError, a model that cannot be monitored; with a WrongTypeError, a non-model.
 
-    Such a model is compiled, wrapped by PEFT, has an encoder, or has torch's dynamic int8 layers, with which the
-    signals of a token depend on the other tokens of the forward pass.
+    Such a model is compiled, wrapped by PEFT, has an encoder, or has torch's dynamic int8 layers.
     """
     if not callable(getattr(model, "forward", None)):
         raise WrongTypeError(
@@ -110,17 +107,13 @@ def require_watchable(model: PreTrainedModel) -> None:
         )
     if getattr(model.config, "is_encoder_decoder", False):
         raise UnsupportedModelError(f"{type(model).__name__} has an encoder; use a causal language model")
-    if any(_rounds_together(module) for module in model.modules()):
+    quantized = [m for m in model.modules() if type(m).__module__.startswith("torch.ao.nn.quantized.dynamic")]
+    if any(getattr(getattr(m, "_packed_params", None), "dtype", None) == torch.qint8 for m in quantized):
         raise UnsupportedModelError(
             "the model has torch's dynamic int8 layers, which scale all activations of a forward pass by the largest "
             "of them; a token's signals would depend on the other tokens in the pass, and a replay would differ from "
             "the generated answer. Quantise only the weights, or the activations of each token separately"
         )
-
-
-def _rounds_together(module: nn.Module) -> bool:
-    kept_in = getattr(getattr(module, "_packed_params", None), "dtype", None)
-    return kept_in == torch.qint8 and type(module).__module__.startswith("torch.ao.nn.quantized.dynamic")
 
 
 def switches_of(model: PreTrainedModel) -> tuple[int, ...]:
@@ -144,10 +137,7 @@ def encoding_of(switches: Sequence[int], tokens: int) -> int:
 
 
 def check_one_encoding(model: PreTrainedModel, before: int, after: int) -> None:
-    """Refuse, with a PromptError, a text that may grow past a length at which the model encodes all of it again.
-
-    ``before`` and ``after`` are its smallest and its largest length in tokens.
-    """
+    """Refuse, with a PromptError, a text that may grow from ``before`` to ``after`` tokens, past a switch."""
     for switch in switches_of(model):
         if before <= switch < after:
             raise PromptError(
@@ -175,12 +165,14 @@ _TURN = RLock()
 def take_turns_in_rotary(model: nn.Module) -> None:
     """Let one thread at a time into rotary embeddings that store the frequencies of the last forward pass.
 
-    LongRoPE and dynamic scaling choose frequencies by the longest sequence that is fed and store them in a buffer, so
-    that a thread with a long sequence would change those of a thread with a short one. Other embeddings, and models
-    that are prepared already, stay as they are.
+    LongRoPE and dynamic scaling choose them by the longest sequence that is fed, so that a thread with a long sequence
+    would change those of a thread with a short one. Other embeddings, and models prepared already, stay as they are.
     """
     for module in model.modules():
-        if _sets_frequencies(module) and not hasattr(module, "_forward_of_one_thread"):
+        kinds = getattr(module, "rope_type", None)
+        kinds = list(kinds.values()) if isinstance(kinds, dict) else [kinds]
+        stores_frequencies = any(isinstance(kind, str) and (kind == "longrope" or "dynamic" in kind) for kind in kinds)
+        if stores_frequencies and not hasattr(module, "_forward_of_one_thread"):
             module._forward_of_one_thread = module.forward  # type: ignore[assignment]
             module.forward = MethodType(_in_turn, module)  # a bound method is copied with its module
 
@@ -190,12 +182,6 @@ def _in_turn(module: Any, *args: Any, **kwargs: Any) -> Any:
         return module._forward_of_one_thread(*args, **kwargs)
 
 
-def _sets_frequencies(module: nn.Module) -> bool:
-    kinds = getattr(module, "rope_type", None)
-    kinds = list(kinds.values()) if isinstance(kinds, dict) else [kinds]
-    return any(isinstance(kind, str) and (kind == "longrope" or "dynamic" in kind) for kind in kinds)
-
-
 _recording: ContextVar[tuple[Taps, ...]] = ContextVar("_recording", default=())
 """Taps that record in this context. Each thread and each asyncio task has a context of its own."""
 
@@ -203,9 +189,8 @@ _recording: ContextVar[tuple[Taps, ...]] = ContextVar("_recording", default=())
 class Taps:
     """Collects the outputs of chosen decoder blocks of a causal language model, on request.
 
-    Forward passes of other threads or asyncio tasks run through the same hooks and are not recorded. Block k, counted
-    from 0, gives ``hidden_states[k + 1]`` of transformers (``hidden_states[k]`` of Mamba), except for the last block,
-    for which transformers has the state after the final norm.
+    Forward passes of other threads or asyncio tasks are not recorded. Block k, counted from 0, gives
+    ``hidden_states[k + 1]`` of transformers (``hidden_states[k]`` of Mamba), the last one without the final norm.
     """
 
     def __init__(self, model: PreTrainedModel, layers: Sequence[int]) -> None:

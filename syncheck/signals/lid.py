@@ -39,19 +39,13 @@ class ReferenceStack:
         """Compute the squared distances (L, N, T) of N queries (L, N, H), float32 on the stack's device.
 
         ``layers`` are all layers of the stack, in its order, or one of them. The distance is exactly 0 for a query that
-        equals a reference; otherwise its relative error is at most 2e-5, and usually 1e-6.
-
-        Notes
-        -----
-        On a CPU, one matrix product serves all layers, and the few pairs that suffer from cancellation are measured
-        again by differences. On other devices, and where products of float32 matrices may be rounded
-        (``torch.set_float32_matmul_precision``), all pairs are measured by differences: to find the few would make the
-        host wait, with as much memory traffic.
+        equals a reference; otherwise its relative error is at most 2e-5, and usually 1e-6. On a CPU, one matrix product
+        serves all layers, and the few pairs that suffer from cancellation are measured again by differences. On other
+        devices, where finding them would make the host wait, and where products of float32 matrices may be rounded
+        (``torch.set_float32_matmul_precision``), all are measured so.
         """
-        which = slice(None)
-        if len(layers) < len(self.layers):
-            first = self.layers.index(layers[0])
-            which = slice(first, first + 1)
+        first = self.layers.index(layers[0])
+        which = slice(first, first + len(layers))
         with torch.autocast(queries.device.type, enabled=False):
             if queries.device.type == "cpu" and torch.get_float32_matmul_precision() == "highest":
                 return self._by_products(which, queries)
@@ -98,13 +92,13 @@ class LidReferences:
     Parameters
     ----------
     references
-        For each layer, a decoder block counted from 0, a float array (T, H). An array that is not two-dimensional and
-        finite in float32 raises InputError. The attribute of this name has tensors (T, H) float32.
+        For each layer, a decoder block counted from 0, a float array (T, H), kept as a tensor in float32. An array that
+        is not two-dimensional and finite in float32 raises InputError.
     variant
-        ``"mle"`` is the estimate of Levina and Bickel over all T references; ``"official"`` is that of the paper's
-        published code, with which its published aggregators were trained. Any other raises InputError.
+        ``"mle"`` is the estimate of Levina and Bickel over all T references; ``"official"`` that of the paper's code,
+        with which its published aggregators were trained. Any other raises InputError.
     device
-        Where the references are kept, as float32. On the model's device, no activations are transferred in the loop.
+        Where the references are kept. On the model's device, no activations are transferred in the loop.
 
     Notes
     -----
@@ -152,11 +146,11 @@ class LidReferences:
 
     @torch.no_grad()
     def lid_of_states(self, states: Mapping[int, Tensor]) -> Tensor:
-        """Compute the LID of N sentences at L layers, all together: (N, L) float32, on the references' device.
+        """Compute the LID of N sentences at L layers, in their order: (N, L) float32, on the references' device.
 
-        ``states`` has the activations (N, H) of each layer, of any floating dtype, on any device; if they are on the
-        references' device, nothing is synchronised. Columns are in the order of ``states``; NaN where LID is undefined
-        or the layer has no references. Empty ``states``, or shapes that do not agree, raise InputError.
+        ``states`` has the activations (N, H) of each layer, of any floating dtype, on any device; on the references',
+        nothing is synchronised. LID is NaN where it is undefined or the layer has no references. Empty ``states``, or
+        shapes that do not agree, raise InputError.
         """
         count = _count(states)
         columns = {layer: torch.full((count,), torch.nan, device=self._device) for layer in states}
@@ -204,10 +198,7 @@ class LidReferences:
     def load(cls, path: Path, *, device: str | torch.device = "cpu") -> LidReferences:
         """Read arrays ``layer_<k>`` of shape (T, H) from ``.safetensors`` or ``.npz``; the variant defaults to ``mle``.
 
-        Raises
-        ------
-        CheckpointError
-            If the file is missing or damaged, or has other names or an unknown variant.
+        A file that is missing or damaged, or has other names or an unknown variant, raises CheckpointError.
         """
         metadata: dict[str, str] = {}
         require_regular(path)

@@ -1,8 +1,8 @@
 """Token trees: continuations of one prompt that store and read the tokens they share only once.
 
-The cache has one row. Each of its columns is a token of one or more continuations, and a mask says which tokens see it
-(the tree attention of speculative decoding: Miao et al., SpecInfer, 2024, section 4.2). A fork copies nothing, and S
-samples of a sentence read the prompt's keys and values once, where a batch of S rows reads them S times.
+Each column of the cache's one row is a token of one or more continuations, and a mask says which tokens see it (tree
+attention: Miao et al., SpecInfer, 2024, section 4.2). A fork copies nothing, and S samples of a sentence read the
+prompt's keys and values once, not S times.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ if TYPE_CHECKING:
 
 _PROBE_START, _PROBE_PROMPT, _PROBE_TOKENS = 10, 6, 4
 """First token id of a probe, length of its prompt, and length of each of its two rows."""
-_NEARER = {torch.float32: 0.01}
-_NEARER_ROUNDED = 0.25
-"""Largest distance of a probe's logits from those of each row alone, relative to the distance from the logits of a row
-that sees the other row; in narrower types, rounding decides."""
+_NEARER, _NEARER_ROUNDED = 0.01, 0.25
+"""Largest distance of a probe's logits from those of each row alone, relative to that from the logits of a row that
+sees the other row: in float32, and in narrower types, where rounding decides."""
 
 _found: WeakKeyDictionary[PreTrainedModel, dict[str, bool]] = WeakKeyDictionary()
 
@@ -50,7 +49,10 @@ class Forest:
 
     def take_in(self, other: Forest) -> None:
         """Append the columns of another forest to the cache; its trees continue here."""
-        self.cache.append(other.cache)
+        with torch.inference_mode():
+            for layer, added in zip(self.cache.layers, other.cache.layers, strict=True):
+                if added.is_initialized:
+                    layer.update(added.keys, added.values)
         own, others = self.trees[0].seen.shape[1], other.trees[0].seen.shape[1]
         for tree in self.trees:
             tree.seen = pad(tree.seen, (0, others))
@@ -96,8 +98,7 @@ class Forest:
 class TokenTree:
     """Continuations of one prompt, in the columns of a forest.
 
-    ``seen``, (rows, columns of the forest) bool, has the columns that each row sees; ``fed_index`` the rows that are
-    fed, in order.
+    ``seen``, (rows, columns) bool, has the columns that each row sees; ``fed_index`` the rows that are fed, in order.
     """
 
     def __init__(self, forest: Forest, seen: Tensor) -> None:
@@ -135,8 +136,8 @@ class TokenTree:
     def place(self, token_ids: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
         """Make room for tokens (B, n) after the rows that are fed.
 
-        Returns the tokens (1, B * n), row by row, their mask (1, 1, B * n, all columns) or None if there is one row and
-        all columns are its own, and their positions (1, B * n).
+        Returns the tokens (1, B * n), row by row, their mask (1, 1, B * n, all columns), None if the tree is alone, and
+        their positions (1, B * n).
         """
         return self.forest.place([(self, token_ids)])
 
@@ -183,18 +184,15 @@ class TokenTree:
 def reads_less(model: PreTrainedModel, rows: int) -> bool:
     """Tell whether a tree of so many rows reads fewer keys and values than a batch of them.
 
-    Only grouped-query attention may read more: with a mask and several queries, transformers' ``sdpa`` writes a copy of
-    keys and values for each query head and reads the copies; in a batch, with one query per row, it does not.
+    Only grouped-query attention may read more: with a mask and several queries, transformers' ``sdpa`` writes and reads
+    a copy of keys and values for each query head; with one query per row, as in a batch, it does not.
     """
     groups = _copies_for_mask(model)
     return not groups or rows > 1 + 2 * groups
 
 
 def reads_weights_for_less(model: PreTrainedModel, cache: RewindableCache) -> bool:
-    """Tell whether a mask over a prompt's keys and values costs less than reading the weights once more.
-
-    Only grouped-query attention may cost more; see :func:`reads_less`.
-    """
+    """Tell whether a mask over a prompt's keys and values costs less than the weights again; see :func:`reads_less`."""
     weights: int = sum(tensor.nbytes for tensor in model.parameters())
     return 2 * _copies_for_mask(model) * cache.nbytes < weights
 
@@ -211,9 +209,8 @@ def _copies_for_mask(model: PreTrainedModel) -> int:
 def takes_token_tree(model: PreTrainedModel) -> bool:
     """Tell whether a model can run over a tree: its attention is PyTorch's and heeds a mask of any shape.
 
-    This is tried once for each model with a few forward passes, which hooks on the model see. Models whose attention
-    slides, is cut into chunks or makes its own mask do not qualify: a mask for them would have to say more than which
-    tokens see which.
+    This is tried once for each model with a few forward passes, which its hooks see. Attention that slides, is cut into
+    chunks or makes its own mask needs to know more than which tokens see which.
     """
     attention = model.config.get_text_config()._attn_implementation  # noqa: SLF001 - there is no public name
     tested = _found.setdefault(model, {})
@@ -259,5 +256,5 @@ def _heeds_masks(model: PreTrainedModel) -> bool:
         together = logits(*tree.place(torch.cat([first, second])), cache).reshape(alone.shape)
     except (IndexError, RuntimeError, TypeError, ValueError):  # it reads something else from the mask, as ALiBi does
         return False
-    nearer = _NEARER.get(model.dtype, _NEARER_ROUNDED)
+    nearer = _NEARER if model.dtype == torch.float32 else _NEARER_ROUNDED
     return bool((together - alone).norm() < nearer * (unmasked - alone[1]).norm())

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 import torch
@@ -50,45 +52,30 @@ def token_statistics(logits: Tensor, logits_without: Tensor | None, token_ids: T
     t = tanh(e / 2) = (q - p) / (q + p), KL is the sum of p (t - e) + q t, which is -p e + q - p. No term is negative
     and each vanishes with e, so that equal branches give 0 and nearly equal ones keep their digits. Sums are pairwise.
 
-    Rows pass in groups through four buffers (rows, V), which take 8 MiB together, or one row each if that is more,
-    whatever T is.
+    Rows pass in groups through four buffers, which take 8 MiB together, or one row each if that is more.
     """
-    token_ids = token_ids.to(logits.device)
-    _check_columns(logits, logits_without, token_ids)
-    tokens, columns = len(token_ids), logits.shape[-1]
-    if not tokens:
-        empty = logits.new_empty(0, dtype=torch.float32)
-        return TokenStatistics(empty, empty, empty, empty)
-    rows = min(max(1, _BUFFERS_BYTES // (_BUFFERS * 4 * columns)), tokens)
-    buffers = logits.new_empty((_BUFFERS, rows, columns), dtype=torch.float32)
-    groups = [
-        _statistics_of_rows(
-            logits[i : i + rows],
-            None if logits_without is None else logits_without[i : i + rows],
-            token_ids[i : i + rows],
-            buffers[:, : tokens - i],
+    token_ids, columns = token_ids.to(logits.device), logits.shape[-1]
+    expected = (len(token_ids), columns)
+    for name, given in (("logits", logits), ("logits_without", logits_without)):
+        if given is not None and tuple(given.shape) != expected:
+            raise InputError(f"{name} must have shape (T, V) = {expected}; found {tuple(given.shape)}")
+    outside = (token_ids < 0) | (token_ids >= columns)
+    if outside.any():
+        raise InputError(
+            f"token_ids must be in 0..{columns - 1}, the columns of the logits; found "
+            f"{sorted(set(token_ids[outside].tolist()))}. Pass the logits of the tokens' own model"
         )
-        for i in range(0, tokens, rows)
-    ]
-    return TokenStatistics(*(torch.cat(column) for column in zip(*groups, strict=True)))
+    rows = max(1, min(_BUFFERS_BYTES // (_BUFFERS * 4 * columns), len(token_ids)))
+    buffers = logits.new_empty((_BUFFERS, rows, columns), dtype=torch.float32)
+    without: Iterable[Tensor | None] = repeat(None) if logits_without is None else torch.split(logits_without, rows)
+    groups = zip(torch.split(logits, rows), without, torch.split(token_ids, rows), strict=False)
+    values = [_statistics_of_rows(*group, buffers[:, : len(group[0])]) for group in groups]
+    return TokenStatistics(*(torch.cat(column) for column in zip(*values, strict=True)))
 
 
 def context_sensitivity_ratio(log_prob: Tensor, log_prob_without_context: Tensor) -> Tensor:
     """Compute REFIND's ratio ``ln p(t_i | D, q, t_<i) / (ln p(t_i | q, t_<i) + 1e-8)``, shape (T,), without a unit."""
     return log_prob / (log_prob_without_context + _CSR_FLOOR)
-
-
-def _check_columns(logits: Tensor, logits_without: Tensor | None, token_ids: Tensor) -> None:
-    expected = (len(token_ids), logits.shape[-1])
-    for name, given in (("logits", logits), ("logits_without", logits_without)):
-        if given is not None and tuple(given.shape) != expected:
-            raise InputError(f"{name} must have shape (T, V) = {expected}; found {tuple(given.shape)}")
-    outside = (token_ids < 0) | (token_ids >= expected[1])
-    if outside.any():
-        raise InputError(
-            f"token_ids must be in 0..{expected[1] - 1}, the columns of the logits; found "
-            f"{sorted(set(token_ids[outside].tolist()))}. Pass the logits of the tokens' own model"
-        )
 
 
 def _statistics_of_rows(
@@ -131,28 +118,19 @@ _PEAK = 1 / np.e
 def entropy_bounds(
     log_probs: ArrayLike, vocab_size: int, *, largest_other: ArrayLike = 0.0, error: float = 1e-9
 ) -> Bounds:
-    """Bound the entropy of distributions, some of whose entries are known.
+    """Bound the entropy of distributions, some of whose entries are known: (T,) in nats, NaN where a whole row is NaN.
 
     Parameters
     ----------
-    log_probs : array-like of shape (T, K)
-        Log-probabilities, in nats, of different entries of each distribution; NaN fills a row that has fewer.
+    log_probs
+        Log-probabilities (T, K), in nats, of different entries of each distribution; NaN fills a row that has fewer. A
+        row with more than V of them, one above 0, and probabilities that add up to more than 1 raise InputError.
     vocab_size
         Number V of entries of each distribution.
-    largest_other : array-like of shape (T,) or ()
-        Log-probability, in nats, that no other entry exceeds: the lowest of the k likeliest, if those are all known.
+    largest_other
+        Log-probability, (T,) or one, that no other entry exceeds: the lowest of the k likeliest, if all are known.
     error
         Error, in nats, of each log-probability and of the exact value that the bounds are to contain.
-
-    Returns
-    -------
-    Bounds
-        (T,) in nats; NaN where a whole row is NaN.
-
-    Raises
-    ------
-    InputError
-        If a row has more than V entries, a log-probability is above 0, or probabilities add up to more than 1.
 
     Notes
     -----
@@ -188,9 +166,9 @@ def kl_bounds(log_p: ArrayLike, log_q: ArrayLike, *, error: float = 1e-9) -> Bou
     """Bound KL(p || q) from below by the entries that are known in both; nothing bounds it from above.
 
     ``log_p`` and ``log_q``, (T, K), are log-probabilities of the same entries, in nats; NaN in either leaves an entry
-    to the tail. ``error`` is as in :func:`entropy_bounds`. The bounds (T,), in nats, go from the KL of the
-    distributions in which all other entries are merged into one, up to inf. Shapes that differ, log-probabilities above
-    0, and probabilities that add up to more than 1 raise InputError.
+    to the tail. The bounds (T,), in nats, go from the KL of the distributions in which all other entries are merged
+    into one, up to inf. ``error`` is as in :func:`entropy_bounds`; what that refuses, and shapes that differ, raise
+    InputError.
     """
     p, q = _rows(log_p, error), _rows(log_q, error)
     if p.shape != q.shape:
