@@ -1,4 +1,4 @@
-from .aggregator import Aggregator as Aggregator
+from .aggregator import Aggregator as Aggregator, score_bounds as score_bounds
 from .calibration import (
     Calibration as Calibration,
     CalibrationMethod as CalibrationMethod,
@@ -7,5 +7,4 @@ from .calibration import (
     RiskControlledThreshold as RiskControlledThreshold,
     fit_calibration as fit_calibration,
 )
-from .certified import score_bounds as score_bounds
 from .kinds import make_aggregator as make_aggregator

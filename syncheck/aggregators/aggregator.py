@@ -1,8 +1,7 @@
 """The aggregator: a trained model with the features that it was trained on, and its files.
 
-A folder has a readable ``aggregator.json`` and one file of weights, never a pickle. The JSON file has the digest of the
-weights, so that a half-written or swapped file is found before it is parsed. Anyone who altered the weights could have
-altered the digest too, so everything that is read is validated.
+A folder has a readable ``aggregator.json`` and one file of weights, never a pickle. The digest of the weights reveals
+damage but no intent, so everything that is read is validated.
 """
 
 from __future__ import annotations
@@ -13,28 +12,29 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from types import NoneType
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from syncheck.aggregators import published
 from syncheck.aggregators.calibration import Calibration, RiskControlledThreshold, calibration_from_dict
-from syncheck.aggregators.kinds import KINDS, AggregatorKind, KindName, fit_model
-from syncheck.aggregators.models import Column, StoredModel
+from syncheck.aggregators.kinds import KINDS, GivenKind, KindName, fit_model
+from syncheck.aggregators.models import Column, Network, StoredModel
 from syncheck.base.checks import check_share, real_numbers
 from syncheck.base.errors import CheckpointError, InputError, MismatchError
 from syncheck.base.files import REMEDY, read_object, read_weights
 from syncheck.base.printable import summary
+from syncheck.base.records import Record
 from syncheck.results import AnswerScale
-from syncheck.results.types import FeatureSchema
-
-if TYPE_CHECKING:
-    from syncheck.aggregators.monotone import MonotoneLogisticRegression
+from syncheck.results.types import Bounds, FeatureSchema
 
 CONFIG = "aggregator.json"
 WEIGHTS = "aggregator.safetensors"
 FORMAT = "syncheck.aggregator.v1"
+_SINGLE = 2.0**-22
+"""Largest rounding error of XGBoost's probabilities, which are float32."""
 LIBRARIES = ("numpy", "scikit-learn", "xgboost")
 
 ANSWER_SCALES = {"generic-reader": (1.043, 0.720), "generic-bundled": (0.771, 0.476)}
@@ -45,10 +45,7 @@ ANSWER_SCALES = {"generic-reader": (1.043, 0.720), "generic-bundled": (0.771, 0.
 class Aggregator:
     """Turns the features of a sentence into P(faithful).
 
-    Raises
-    ------
-    InputError
-        If a share is outside (0, 1), or a prior is given without a base rate.
+    A share outside (0, 1), and a prior without a base rate, raise InputError.
 
     Examples
     --------
@@ -69,8 +66,7 @@ class Aggregator:
     calibration: Calibration | None = None
     """Turns the model's scores into those of :meth:`score`; None leaves them as they are."""
     calibrated_threshold: RiskControlledThreshold | None = None
-    """The score, at the base rate, from which sentences may be shown with a guarantee; see
-    :func:`syncheck.training.choose_risk_controlled_threshold`."""
+    """The score, at the base rate, from which sentences may be shown with a guarantee."""
     base_rate: float | None = None
     """Share of faithful sentences, in (0, 1), for which the model's probabilities hold: that of the training labels, or
     one half if classes were balanced; None if it is not known."""
@@ -82,12 +78,10 @@ class Aggregator:
 
     def __post_init__(self) -> None:
         for name in ("base_rate", "prior"):
-            value = getattr(self, name)
-            if value is None:
-                continue
-            check_share(value, name)
-            if value in (0, 1):
-                raise InputError(f"{name} must lie between 0 and 1; found {value!r}")
+            if (value := getattr(self, name)) is not None:
+                check_share(value, name)
+                if value in (0, 1):
+                    raise InputError(f"{name} must lie between 0 and 1; found {value!r}")
         if self.prior is not None and self.base_rate is None:
             raise InputError(
                 "a prior replaces the share of faithful sentences that the probabilities assume, but the share of this "
@@ -108,7 +102,7 @@ class Aggregator:
         y: ArrayLike,
         *,
         schema: FeatureSchema,
-        kind: AggregatorKind | MonotoneLogisticRegression = "mlp",
+        kind: GivenKind = "mlp",
         seed: int = 0,
         allow_unmeasured: bool = False,
     ) -> Self:
@@ -116,28 +110,23 @@ class Aggregator:
 
         Parameters
         ----------
-        X : array-like of shape (N, F)
-            Columns as in ``schema``; NaN means not measured.
-        y : array-like of shape (N,)
-            1 faithful, 0 unfaithful.
+        X, y : array-like of shapes (N, F) and (N,)
+            Columns as in ``schema``, NaN if not measured; 1 faithful, 0 unfaithful.
         kind
-            ``lr``, ``xgb`` and ``mlp`` are described at :func:`syncheck.aggregators.make_aggregator`. ``ensemble``
-            averages the log-odds of ``lr`` and ``xgb``. ``monotone`` is
-            :class:`~syncheck.aggregators.monotone.MonotoneLogisticRegression`, whose probabilities hold if half of the
-            sentences are faithful; an instance with parameters of your own is stored in the same way.
+            ``lr``, ``xgb`` and ``mlp`` are described at :func:`syncheck.aggregators.make_aggregator`; ``ensemble``
+            averages the log-odds of ``lr`` and ``xgb``; the probabilities of ``monotone``, a
+            :class:`~syncheck.aggregators.monotone.MonotoneLogisticRegression`, perhaps with parameters of your own,
+            hold if half of the sentences are faithful.
         seed
             The same data and seed give the same aggregator.
         allow_unmeasured
-            True allows columns that are NaN throughout, such as the aligner's without an aligner; they then never
-            count, not even if they are measured later.
+            True allows columns that are NaN throughout; they then never count, not even if they are measured later.
 
         Raises
         ------
-        InputError
-            If the shapes do not fit, a value is infinite, or only one label occurs; if a column is NaN throughout (with
-            ``allow_unmeasured``, if all are).
-        WrongTypeError
-            If features or labels are complex, strings or other objects.
+        InputError, WrongTypeError
+            If the shapes do not fit, a value is infinite, only one label occurs, or a column is NaN throughout (with
+            ``allow_unmeasured``, if all are); if features or labels are complex, strings or other objects.
         """
         rows = _rows(X, schema)
         never = [name for name, column in zip(schema.names, rows.T, strict=True) if np.isnan(column).all()]
@@ -159,17 +148,8 @@ class Aggregator:
     def load(cls, directory: str | Path, *, schema: FeatureSchema | None = None) -> Self:
         """Read a folder that :meth:`save` wrote.
 
-        Parameters
-        ----------
-        schema
-            The features that will be passed; None takes those that the aggregator was trained on.
-
-        Raises
-        ------
-        CheckpointError
-            If a file is missing, damaged, of an unknown format, or does not belong to the other file.
-        MismatchError
-            If the aggregator was trained on features other than those of ``schema``.
+        ``schema`` has the features that will be passed; None takes those of training. A file that is missing, damaged,
+        of an unknown format or not of the other file raises CheckpointError, and another schema MismatchError.
         """
         check_folder(Path(directory), written_by="Aggregator.save")
         path = Path(directory) / CONFIG
@@ -179,17 +159,18 @@ class Aggregator:
                 f"{path} has format {stated!r}, expected {FORMAT!r}; update syncheck or train the aggregator again"
             )
         try:
-            trained = _schema(config["schema"])
-            kind, digest, named = (_text(config[name]) for name in ("kind", "weights_sha256", "weights"))
-            medians = np.array([np.nan if value is None else _number(value) for value in config["medians"]])
+            fields = Record(config)
+            trained = _schema(fields.nested("schema"))
+            kind, digest, named = (fields.get(name, str) for name in ("kind", "weights_sha256", "weights"))
+            if not {type(value) for value in fields.get("medians", list)} <= {int, float, NoneType}:
+                raise TypeError(f"medians must be numbers or null; found {config['medians']}")
+            medians = np.array(config["medians"], np.float64)  # NaN where it is null
             calibration, threshold = config["calibration"], config["calibrated_threshold"]
             calibration = None if calibration is None else calibration_from_dict(calibration)
             threshold = None if threshold is None else RiskControlledThreshold.from_dict(threshold)
-            comparison = config.get("comparison")
-            if not isinstance(comparison, dict | None):
-                raise TypeError(f"comparison must be an object or null; found {comparison!r}")
+            comparison = fields.optional("comparison", dict)
             base_rate, prior = (
-                None if config[name] is None else _number(config[name]) for name in ("base_rate", "prior")
+                None if config[name] is None else fields.get(name, float) for name in ("base_rate", "prior")
             )
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise CheckpointError(f"{path} is damaged ({type(error).__name__}: {error}); {REMEDY}") from error
@@ -233,33 +214,29 @@ class Aggregator:
     def from_signal(cls, name: str, *, schema: FeatureSchema) -> Self:
         """Make an aggregator whose score is one signal: a baseline without training.
 
-        Parameters
-        ----------
-        name
-            A signal in [0, 1] that rises with faithfulness: ``"align_score"`` is AlignScore or MiniCheck alone,
-            depending on the monitor's aligner; ``"min_prob"`` is the criterion of FLARE.
-        schema
-            The columns that will be passed.
-
-        Raises
-        ------
-        InputError
-            If the schema has no such signal.
+        ``name`` is a signal in [0, 1] that rises with faithfulness: ``"align_score"`` is AlignScore or MiniCheck alone,
+        depending on the monitor's aligner; ``"min_prob"`` is the criterion of FLARE. ``schema`` has the columns that
+        will be passed; if it has no such signal, InputError is raised.
         """
-        column = Column.of(name, schema)
-        return cls(schema, "signal", np.full(column.features, np.nan), column)
+        columns = zip(schema.names, schema.units, schema.directions, strict=True)
+        usable = [column for column, unit, direction in columns if direction == 1 and unit.endswith("[0, 1]")]
+        if name not in usable:
+            raise InputError(
+                f"expected a signal of schema {schema.version!r} in [0, 1] that rises with faithfulness: "
+                f"{', '.join(usable) or 'it has none'}; found {name!r}"
+            )
+        count = len(schema.names)
+        return cls(schema, "signal", np.full(count, np.nan), Column(schema.names.index(name), count))
 
     @classmethod
     def from_published(cls, path: str | Path, *, schema: FeatureSchema | None = None) -> Self:
         """Read one of the aggregators that the paper's authors published as pickles.
 
         Only the weights are extracted; nothing that the file names is imported or called. ``schema`` is the order in
-        which the features will be passed; None takes the order of the published code. A file that is not such an
-        aggregator, or names anything other than its types, raises CheckpointError, and a schema with other features
-        raises MismatchError.
+        which the features will be passed; None takes that of the published code. A file that is not such an aggregator,
+        or names anything other than its types, raises CheckpointError, and a schema with other features MismatchError.
 
-        The published code trained with 0 for values that could not be measured, so NaN counts as 0 here. The files do
-        not have the training medians.
+        The published code trained with 0 for values that could not be measured, so NaN counts as 0 here.
         """
         network, schema = published.read(Path(path), schema)
         return cls(schema, "mlp", np.full(network.features, np.nan), network)
@@ -283,20 +260,56 @@ class Aggregator:
         return for_faithful / (for_faithful + against)
 
     def attribution(self, x: ArrayLike) -> dict[str, float]:
-        """Attribute the score of one sentence to its features, by name, in nats of log-odds.
+        """Attribute the score of one sentence to its features, by name, in nats of log-odds, above 0 if they raise it.
 
         ``x`` (F,) are the features of the sentence; NaN means not measured. Another number of features, and an infinite
         value, raise InputError.
 
-        A contribution is above 0 if the feature raises the score. ``lr`` and ``monotone``: the exact terms of the
-        log-odds ln(p / (1 - p)), relative to the training mean and without the intercept. ``xgb``: tree SHAP.
-        ``ensemble``: the mean of ``lr`` and ``xgb``. ``mlp``: occlusion, that is the log-odds minus
-        those with the feature at its training median (or missing, if no median is known); effects of features that act
-        together overlap, so they need not add up. ``signal``: the signal itself. A calibration, which keeps the order
-        of scores, is not included.
+        ``lr`` and ``monotone``: the exact terms of the log-odds ln(p / (1 - p)), relative to the training mean and
+        without the intercept. ``xgb``: tree SHAP. ``ensemble``: the mean of both. ``mlp``: occlusion, the log-odds
+        minus those with the feature at its training median (missing, if that is not known), which need not add up.
+        ``signal``: the signal itself. A calibration, which keeps the order of scores, is left out.
         """
         (row,) = _rows(np.atleast_1d(real_numbers(x, "features"))[None], self.schema)
         return dict(zip(self.schema.names, self.model.contributions(row, self.medians).tolist(), strict=True))
+
+
+def score_bounds(aggregator: Aggregator, features: Bounds) -> Bounds:
+    """Turn bounds of features into bounds of P(faithful).
+
+    ``features`` are (N, F), columns as in the aggregator's schema; a feature of which nothing is known (-inf to inf)
+    may also be missing. The result is (N,) in [0, 1]: exact, and equal to :meth:`Aggregator.score`, where all features
+    are exact or missing. A wrong shape, and a bound that is infinite on one side only, raise InputError.
+
+    Logistic regression: interval arithmetic, which is tight. Trees: sums of the lowest and of the highest leaf of each
+    tree within reach. MLP: interval arithmetic layer by layer. Ensemble: means of its members' bounds in log-odds.
+    """
+    low, high = features.low, features.high
+    names = aggregator.schema.names
+    if low.ndim != 2 or low.shape[1] != len(names):
+        raise InputError(f"bounds of features must be (N, {len(names)}); found the shape {low.shape}")
+    if (np.isinf(low) | np.isinf(high)).any() and not np.array_equal(np.isneginf(low), np.isposinf(high)):
+        raise InputError("a bound is infinite on one side; give a finite bound, or -inf and inf for an unknown value")
+    model = aggregator.model
+    if isinstance(model, Column):
+        unknown = np.isneginf(low)
+        low_of, high_of = np.where(unknown, 0.0, low), np.where(unknown, 1.0, high)
+        model.probability((low_of + high_of) / 2)  # refuses what was not measured
+        ends = (np.clip(low_of[:, model.index], 0.0, 1.0), np.clip(high_of[:, model.index], 0.0, 1.0))
+    else:
+        from scipy.special import expit
+
+        single = 0.0 if isinstance(model, Network) else _SINGLE
+        lowest, highest = model.log_odds_bounds(low, high)
+        ends = np.maximum(expit(lowest) - single, 0.0), np.minimum(expit(highest) + single, 1.0)
+    if aggregator.calibration is not None:
+        ends = (aggregator.calibration.probability(ends[0]), aggregator.calibration.probability(ends[1]))
+    lower, upper = (aggregator.at_prior(end) for end in ends)
+    exact = ((features.kinds == "exact") | np.isnan(low)).all(axis=1)
+    if exact.any():
+        lower, upper = lower.copy(), upper.copy()
+        lower[exact] = upper[exact] = aggregator.score(low[exact])
+    return Bounds(lower, np.maximum(lower, upper))
 
 
 def _rows(X: ArrayLike, schema: FeatureSchema) -> NDArray[np.float64]:
@@ -337,30 +350,14 @@ def check_schema(trained: FeatureSchema, passed: FeatureSchema | None) -> None:
     )
 
 
-def _schema(stored: Mapping[str, Any]) -> FeatureSchema:
-    schema = FeatureSchema(
-        version=_text(stored["version"]),
-        names=tuple(map(_text, stored["names"])),
-        units=tuple(map(_text, stored["units"])),
-        directions=tuple(stored["directions"]),
-    )
+def _schema(stored: Record) -> FeatureSchema:
+    directions = tuple(stored.get("directions", list))
+    schema = FeatureSchema(stored.get("version", str), stored.strings("names"), stored.strings("units"), directions)
     if not len(set(schema.names)) == len(schema.names) == len(schema.units) == len(schema.directions):
         raise ValueError("a schema needs distinct names, each with a unit and a direction")
     if not all(type(direction) is int and -1 <= direction <= 1 for direction in schema.directions):
         raise ValueError(f"directions must be -1, 0 or 1; found {schema.directions}")
     return schema
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"expected a string; found {value!r}")
-    return value
-
-
-def _number(value: object) -> float:
-    if type(value) not in (int, float):
-        raise TypeError(f"expected a number; found {value!r}")
-    return float(value)  # type: ignore[arg-type]  # the line above
 
 
 def answer_scale_of(monitor: str | None, aggregator: Aggregator | None) -> AnswerScale | None:

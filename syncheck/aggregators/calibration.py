@@ -1,7 +1,7 @@
 """Calibration: maps an aggregator's raw score to the share of such sentences that are faithful.
 
-Both maps are strictly increasing (Platt's between 1e-6 and 1 - 1e-6), so that a calibrated score ranks sentences as the
-raw one does, and a threshold can be carried from one scale to the other.
+Both maps are strictly increasing (Platt's between 1e-6 and 1 - 1e-6): a calibrated score ranks sentences as the raw one
+does, and thresholds can be carried from one scale to the other.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from syncheck.base.checks import check_both_labels, check_choice, scores_with_labels
 from syncheck.base.errors import InputError
+from syncheck.base.records import Record
 from syncheck.results.types import Floats
 
 CalibrationMethod = Literal["isotonic", "platt", "shift"]
@@ -25,10 +26,8 @@ RAW_SHARE = 1e-3
 
 KNOT_DECIMALS = 9
 """Number of decimals to which knots that agree are merged: between them, the raw share would be lost in rounding."""
-
 MOST_SHIFT = 60.0
 """Largest shift that is searched, in nats: more than the log-odds of any score and target."""
-
 SMALLEST_SCORE = 1e-6
 """Least distance of raw scores from 0 and 1 when Platt's map takes their log-odds."""
 
@@ -74,16 +73,14 @@ class PlattCalibration:
 
     def __post_init__(self) -> None:
         if not (np.isfinite([self.slope, self.intercept]).all() and self.slope > 0):
-            raise InputError(
-                "Platt's map needs a slope above 0 and an intercept, both finite; "
-                f"found {self.slope} and {self.intercept}"
-            )
+            found = f"{self.slope} and {self.intercept}"
+            raise InputError(f"Platt's map needs a slope above 0 and an intercept, both finite; found {found}")
 
     def probability(self, raw: ArrayLike) -> Floats:
         """Calibrate raw scores to P(faithful), of the same shape."""
         from scipy.special import expit
 
-        return np.asarray(expit(self.slope * _log_odds(np.asarray(raw, np.float64)) + self.intercept))
+        return np.asarray(expit(self.slope * _log_odds(raw) + self.intercept))
 
     def raw(self, probability: ArrayLike) -> Floats:
         """Invert the calibration, to raw scores in [1e-6, 1 - 1e-6]."""
@@ -100,27 +97,28 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, *, method: CalibrationMetho
     """Fit a calibration to held-out sentences: raw P(faithful) in [0, 1], (N,), and labels, (N,), 1 for faithful.
 
     ``isotonic`` takes any increasing shape and needs a few hundred sentences of each label; ``platt`` has two
-    parameters, for fewer sentences; ``shift`` is Platt's map with slope 1, for about ten labelled sentences with
-    similar scores. A value outside its range, one label alone, and scores that do not rise with faithfulness raise
-    InputError.
+    parameters, for fewer; ``shift`` is Platt's map with slope 1, for about ten with similar scores. A value outside its
+    range, one label alone, and scores that do not rise with faithfulness raise InputError.
 
     Notes
     -----
-    The isotonic map is that of scikit-learn, joined by straight lines, with one thousandth of the raw score mixed in:
-    plain isotonic regression makes whole ranges of sentences equal. Platt's targets are smoothed as he proposes (1999):
-    (n + 1) / (n + 2) for n faithful sentences and 1 / (m + 2) for m unfaithful ones.
+    The isotonic map is that of scikit-learn, which makes whole ranges of sentences equal, joined by straight lines,
+    with one thousandth of the raw score mixed in. Platt's targets are smoothed as he proposes (1999): (n + 1) / (n + 2)
+    for n faithful sentences and 1 / (m + 2) for m unfaithful ones.
     """
     check_choice(method, "method", CalibrationMethod)
     raw, labels = scores_with_labels(scores, y)
     check_both_labels(labels, "calibration needs held-out sentences")
+    faithful = int(labels.sum())
+    targets = np.where(labels == 1, (faithful + 1) / (faithful + 2), 1 / (len(labels) - faithful + 2))
     if method == "shift":
-        return _shift(raw, labels)
+        return _shift(_log_odds(raw), targets)
     from sklearn.metrics import roc_auc_score
 
     if (area := roc_auc_score(labels, raw)) <= 0.5:
         raise _no_rise(f"their AUROC is {area:.3f}")
     if method == "platt":
-        return _platt(raw, labels)
+        return _platt(_log_odds(raw), targets)
     from sklearn.isotonic import IsotonicRegression
 
     fitted = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(raw, labels)
@@ -138,26 +136,18 @@ def calibration_from_dict(stored: Mapping[str, Any]) -> Calibration:
     raise InputError(f"method must be one of {', '.join(get_args(CalibrationMethod))}; found {stored['method']!r}")
 
 
-def _smoothed(labels: NDArray[np.int64]) -> Floats:
-    faithful = int((labels == 1).sum())
-    return np.where(labels == 1, (faithful + 1) / (faithful + 2), 1 / (len(labels) - faithful + 2))
-
-
-def _shift(raw: Floats, labels: NDArray[np.int64]) -> PlattCalibration:
+def _shift(odds: Floats, targets: Floats) -> PlattCalibration:
     """Fit the map of slope 1 whose probabilities have the same mean as the targets."""
     from scipy.optimize import brentq
     from scipy.special import expit
 
-    odds, targets = _log_odds(raw), _smoothed(labels)
     offset = brentq(lambda shift: float((expit(odds + shift) - targets).sum()), -MOST_SHIFT, MOST_SHIFT)
     return PlattCalibration(1.0, float(offset))
 
 
-def _platt(raw: Floats, labels: NDArray[np.int64]) -> PlattCalibration:
+def _platt(odds: Floats, targets: Floats) -> PlattCalibration:
     from scipy.optimize import minimize
     from scipy.special import expit
-
-    odds, targets = _log_odds(raw), _smoothed(labels)
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
         """Compute the cross-entropy, mean over sentences in nats, and its gradient."""
@@ -180,10 +170,10 @@ def _no_rise(trend: str) -> InputError:
     )
 
 
-def _log_odds(raw: Floats) -> Floats:
+def _log_odds(raw: ArrayLike) -> Floats:
     from scipy.special import logit
 
-    return np.asarray(logit(np.clip(raw, SMALLEST_SCORE, 1 - SMALLEST_SCORE)), dtype=np.float64)
+    return np.asarray(logit(np.clip(np.asarray(raw, np.float64), SMALLEST_SCORE, 1 - SMALLEST_SCORE)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,13 +192,12 @@ class RiskControlledThreshold:
     sentences: int
     released: int
     unfaithful: int
-    """Numbers of held-out sentences that it was chosen on, of those that reach it, and of the unfaithful ones among
-    these."""
+    """Numbers of held-out sentences that it was chosen on, of those that reach it, and of the unfaithful of these."""
     bound: float
     """Clopper-Pearson upper bound, at ``confidence``, on the share of unfaithful sentences among the released."""
     one_per_question: bool = False
-    """True if it was chosen on one random sentence of each question. Otherwise the guarantee assumes that sentences are
-    independent of each other, which those of one question are not, and it may fail more often than stated."""
+    """True if it was chosen on one random sentence of each question; otherwise the guarantee assumes that sentences are
+    independent, which those of one question are not, and may fail more often than stated."""
 
     def __post_init__(self) -> None:
         if not (0 < self.risk < 1 and 0 < self.confidence < 1 and math.isfinite(self.threshold) and self.released):
@@ -230,10 +219,5 @@ class RiskControlledThreshold:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> RiskControlledThreshold:
-        """Rebuild from ``dataclasses.asdict``, or raise InputError, KeyError, TypeError or ValueError."""
-        one_per_question = stored["one_per_question"]
-        if not isinstance(one_per_question, bool):
-            raise TypeError(f"one_per_question must be true or false; found {one_per_question!r}")
-        counts = {name: int(stored[name]) for name in ("sentences", "released", "unfaithful")}
-        shares = {name: float(stored[name]) for name in ("threshold", "risk", "confidence", "bound")}
-        return cls(**counts, **shares, one_per_question=one_per_question)  # type: ignore[arg-type]  # joined by mypy
+        """Rebuild from ``dataclasses.asdict``, or raise InputError."""
+        return Record(stored).of(cls)

@@ -1,6 +1,6 @@
 """Kinds of aggregator, and how each is trained. scikit-learn and XGBoost are imported where they are used.
 
-A new kind is a class of :data:`~syncheck.aggregators.models.StoredModel` and an entry in :data:`KINDS`; those that are
+A new kind is an entry in :data:`KINDS`, with its :data:`~syncheck.aggregators.models.StoredModel`; those that are
 trained are named in :data:`AggregatorKind`.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 AggregatorKind = Literal["lr", "monotone", "xgb", "mlp", "ensemble"]
 """The trained kinds."""
+GivenKind: TypeAlias = "AggregatorKind | MonotoneLogisticRegression"
+"""One of them, or a monotone regression with parameters of its own."""
 KindName = AggregatorKind | Literal["signal"]
 """The trained kinds, and one signal taken as it is."""
 
@@ -43,16 +45,12 @@ CONTRASTS = "contrasts"
 PRIOR_WEIGHT = 0.15
 PRIOR_WEIGHTS = {"align_logit": 0.55, CONTRASTS: 0.1}
 """Weights towards which those of ``monotone`` are pulled, in nats per standard deviation: that of most features, and
-those of the others.
-
-Chosen by leaving out one source of labelled sentences at a time."""
+those of the others. Chosen by leaving out one source of labelled sentences at a time."""
 PULL_ROWS = 30.0
 """Strength of the pull towards ``generic``, in labelled sentences per squared nat per standard deviation."""
 CONTRAST_CEILING = 0.2
-"""Share of P(faithful) that a contrast leaves in ``monotone``.
-
-The share of supported sentences among those with a contrast, had half of all sentences support: 0.17 of one half of
-the kit's written claims, 0.19 of the other, 0.23 of the claims of six published sources."""
+"""Share of P(faithful) that a contrast leaves in ``monotone``. If half of all sentences are supported, so are 0.17 to
+0.23 of those with a contrast, in the kit's written claims and in the claims of six published sources."""
 MLP_BATCH = 128
 """Rows of one gradient step (paper, appendix A.2)."""
 
@@ -63,13 +61,10 @@ def make_aggregator(kind: ClassifierKind, seed: int = 0) -> Any:  # noqa: ANN401
     ``lr`` is logistic regression. ``mlp`` has one hidden layer of 100 ReLU units, Adam at 1e-3, batches of 128, at most
     300 epochs (paper, appendix A.2), and a weight decay of 1, which is ours: without it, a few thousand sentences are
     memorised. ``xgb`` is shallow gradient-boosted trees, which suit a few thousand sentences; the paper gives no
-    settings.
+    settings. ``lr`` and ``mlp`` are pipelines: imputation of the training median with a "was missing" indicator,
+    standard scaling, then the classifier. A column that is NaN throughout keeps its place. ``xgb`` takes NaN as it is.
 
-    ``lr`` and ``mlp`` are pipelines: imputation of the training median with a "was missing" indicator, standard
-    scaling, then the classifier. A column that is NaN throughout keeps its place. ``xgb`` takes NaN as it is.
-
-    Classes are not re-weighted: weights would hardly change the order of scores, and P(faithful) would no longer be a
-    probability at the share of faithful sentences in training.
+    Classes are not re-weighted, so that P(faithful) is a probability at the share of faithful sentences in training.
     """
     if kind == "xgb":
         from xgboost import XGBClassifier
@@ -105,7 +100,7 @@ def fit_model(
     X: Floats,
     y: NDArray[np.int64],
     *,
-    kind: AggregatorKind | MonotoneLogisticRegression,
+    kind: GivenKind,
     seed: int,
     names: Sequence[str] = (),
 ) -> StoredModel:
@@ -146,9 +141,8 @@ def _directed(names: Sequence[str], **options: Any) -> MonotoneLogisticRegressio
     """Make a monotone regression with the directions of :data:`FEATURES`; the classes decide for features without."""
     from syncheck.aggregators.monotone import MonotoneLogisticRegression
 
-    known = [feature_of(name) for name in names]
-    directions = [0 if feature is None else feature.direction for feature in known] if names else None
-    weights = [PRIOR_WEIGHTS.get(name, PRIOR_WEIGHT) for name in names] if names else PRIOR_WEIGHT
+    directions = [getattr(feature_of(name), "direction", 0) for name in names] or None
+    weights = [PRIOR_WEIGHTS.get(name, PRIOR_WEIGHT) for name in names] or PRIOR_WEIGHT
     return MonotoneLogisticRegression(**{"directions": directions, "prior_weights": weights, **options})
 
 

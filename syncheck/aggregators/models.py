@@ -1,7 +1,7 @@
 """Stored models of an aggregator: a dense network, an ensemble, and a single signal as the score.
 
 Scoring uses plain arrays instead of the scikit-learn pipeline they come from, so that a saved model equals the trained
-one and does not depend on scikit-learn's version. Boosted trees are in :mod:`syncheck.aggregators.trees`.
+one and does not depend on scikit-learn's version.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
 
-from syncheck.aggregators.trees import Forest
+from syncheck.aggregators.trees import MAX_FEATURES, Ends, Forest
 from syncheck.base.errors import CheckpointError, InputError
 from syncheck.base.files import parse_arrays
-from syncheck.results.types import FeatureSchema, Floats
+from syncheck.results.types import Floats
 
 ClassifierKind = Literal["lr", "xgb", "mlp"]
 
@@ -28,8 +28,8 @@ MAX_DEPTH = 16
 MAX_VALUE = 1e15
 """Largest absolute number in a network that is read, so that no sum of products overflows."""
 SMALLEST_SCALE = 1e-30
-MAX_FEATURES = 100_000
-"""Largest number of columns in the file of a signal."""
+_ROUNDING = 1e-9
+"""Relative change of a sum by rounding, when its terms are not added in the order of the exact score."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +37,7 @@ class Network:
     """Logistic regression or MLP of F features: imputation, scaling, dense layers with ReLU between them.
 
     A feature with a ceiling multiplies the probability by it wherever the feature is above 0; of several ceilings, the
-    lowest counts. Whatever the other features say, such a sentence stays below the ceiling.
+    lowest counts.
     """
 
     fill: Floats
@@ -68,8 +68,7 @@ class Network:
         else:
             weights, biases = [classifier.coef_.T], [classifier.intercept_]
         # A column that never varied in training is 0 after scaling, so its weights were never learnt: an MLP's are
-        # still the random initial ones and must not count when the column varies later. The scaler leaves such
-        # columns alone, so its scale is not their deviation.
+        # still the random initial ones and must not count later. The scaler leaves the scale of such columns at 1.
         varied = scaler.scale_ == np.sqrt(scaler.var_)
         first = np.where(varied[:, None], weights[0], 0.0)
         return cls(
@@ -86,15 +85,27 @@ class Network:
         return _expit(self.log_odds(X))
 
     def log_odds(self, X: Floats) -> Floats:
-        """Compute ln(p / (1 - p)), (N,) float64, in nats; the value of a row does not depend on the other rows.
-
-        BLAS would round a row differently in another batch, whereas ``einsum`` sums each row in the same order.
-        """
+        """Compute ln(p / (1 - p)), (N,) float64, in nats; ``einsum``, unlike BLAS, rounds a row alike in any batch."""
         layer = self._inputs(X)
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             layer = np.maximum(np.einsum("nf,fh->nh", layer, weight) + bias, 0.0)
         log_odds: Floats = np.einsum("nf,fh->nh", layer, self.weights[-1]) + self.biases[-1]
         return log_odds_below(log_odds[:, 0], self.ceiling(X))
+
+    def log_odds_bounds(self, low: Floats, high: Floats) -> Ends:
+        """Bound the log-odds layer by layer; an unknown value may be missing, so its flag may be 0 or 1."""
+        missing, unknown = np.isnan(low), np.isneginf(low)
+        lower, upper = (
+            (np.concatenate([np.where(missing, self.fill, end), flag[:, self.flagged]], axis=1) - self.mean)
+            / self.scale
+            for end, flag in ((low, missing), (high, missing | unknown))
+        )
+        last = len(self.weights) - 1
+        for place, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            lower, upper = _layer_bounds(weight, bias, lower, upper)
+            if place < last:
+                lower, upper = np.maximum(lower, 0.0), np.maximum(upper, 0.0)
+        return log_odds_below(lower[:, 0], self.ceiling(high)), log_odds_below(upper[:, 0], self.ceiling(low))
 
     def ceiling(self, X: Floats) -> Floats:
         """Find the lowest ceiling of each row, (N,) float64; 1 is none."""
@@ -105,9 +116,9 @@ class Network:
     def contributions(self, x: Floats, medians: Floats) -> Floats:
         """Compute each feature's part of the log-odds, (F,) float64.
 
-        Logistic regression: the exact terms of the feature, relative to the training mean; with the intercept, they add
-        up to the log-odds. The reduction by a ceiling is assigned to the feature with the lowest one. With hidden
-        layers: the log-odds minus those with the feature at its median (occlusion).
+        Logistic regression: the exact terms, relative to the training mean; with the intercept, they add up to the
+        log-odds. The reduction by a ceiling is assigned to the feature with the lowest one. With hidden layers: the
+        log-odds minus those with the feature at its median (occlusion).
         """
         if len(self.weights) > 1:
             at_median = np.tile(x, (len(x) + 1, 1))
@@ -176,6 +187,15 @@ def _network_fault(arrays: Mapping[str, NDArray[Any]], depth: int) -> str | None
     return None if ((ceilings > 0) & (ceilings <= 1)).all() else "a ceiling is not above 0 and at most 1"
 
 
+def _layer_bounds(weight: Floats, bias: Floats, low: Floats, high: Floats) -> Ends:
+    """Apply one layer in interval arithmetic: (N, I) to (N, H); a weight of 0 passes on no uncertainty."""
+    with np.errstate(invalid="ignore"):
+        products = [np.where(weight == 0, 0.0, end[:, :, None] * weight) for end in (low, high)]  # (N, I, H)
+        lower, upper = (end.sum(axis=1) + bias for end in (np.minimum(*products), np.maximum(*products)))
+        slack = _ROUNDING * (1.0 + np.maximum(*map(np.abs, products)).sum(axis=1) + np.abs(bias))
+    return np.where(np.isneginf(lower), lower, lower - slack), np.where(np.isposinf(upper), upper, upper + slack)
+
+
 def log_odds_below(log_odds: Floats, ceilings: Floats) -> Floats:
     """Multiply probabilities by ceilings in (0, 1], all in log-odds; a ceiling of 1 changes nothing."""
     with np.errstate(divide="ignore"):
@@ -188,10 +208,7 @@ MEMBERS: Mapping[ClassifierKind, type[Network | Forest]] = {"lr": Network, "xgb"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ensemble:
-    """Average of the log-odds of the classifiers in :data:`MEMBERS`.
-
-    A linear model and trees err on different sentences, so the average is better than either when data are scarce.
-    """
+    """Average of the log-odds of :data:`MEMBERS`, which err on different sentences."""
 
     members: Mapping[ClassifierKind, Network | Forest]
 
@@ -203,6 +220,12 @@ class Ensemble:
     def probability(self, X: Floats) -> Floats:
         """Compute P(faithful), (N,) float64, of (N, F) features."""
         return _expit(np.mean([member.log_odds(X) for member in self.members.values()], axis=0))
+
+    def log_odds_bounds(self, low: Floats, high: Floats) -> Ends:
+        """Bound the log-odds by the means of the members' bounds."""
+        members = [member.log_odds_bounds(low, high) for member in self.members.values()]
+        lower, upper = (np.mean(ends, axis=0) for ends in zip(*members, strict=True))
+        return lower, upper
 
     def contributions(self, x: Floats, medians: Floats) -> Floats:
         """Compute each feature's part of the log-odds, (F,) float64: the mean over the members."""
@@ -216,7 +239,7 @@ class Ensemble:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read the members; raise CheckpointError if one is missing, damaged or for a different number of features."""
+        """Read the members; raise CheckpointError if one is missing, damaged or for another number of features."""
         files = parse_arrays(data, what="an ensemble's members")
         if set(files) != set(MEMBERS) or any(file.dtype != np.uint8 for file in files.values()):
             raise CheckpointError(f"expected the files of {', '.join(MEMBERS)}; found {sorted(files)}. Train it again")
@@ -234,26 +257,13 @@ class Column:
     features: int
     """Number of features F; ``index`` is the position of the one."""
 
-    @classmethod
-    def of(cls, name: str, schema: FeatureSchema) -> Self:
-        """Make the model of a feature in [0, 1] that rises with faithfulness; raise InputError if there is none."""
-        columns = zip(schema.names, schema.units, schema.directions, strict=True)
-        usable = [column for column, unit, direction in columns if direction == 1 and unit.endswith("[0, 1]")]
-        if name not in usable:
-            raise InputError(
-                f"expected a signal of schema {schema.version!r} in [0, 1] that rises with faithfulness: "
-                f"{', '.join(usable) or 'it has none'}; found {name!r}"
-            )
-        return cls(schema.names.index(name), len(schema.names))
-
     def probability(self, X: Floats) -> Floats:
         """Read the column, (N,) float64; raise InputError if a value is outside [0, 1] or NaN."""
         values = X[:, self.index].astype(np.float64)
-        absent = np.isnan(values)
-        if absent.any():
+        if absent := int(np.isnan(values).sum()):
             raise InputError(
                 f"the signal in column {self.index}, which is the whole score, was not measured for "
-                f"{int(absent.sum())} of {len(values)} sentences; give the monitor an aligner"
+                f"{absent} of {len(values)} sentences; give the monitor an aligner"
             )
         if ((values < 0) | (values > 1)).any():
             raise InputError(

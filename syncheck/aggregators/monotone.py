@@ -1,7 +1,7 @@
 """Monotone logistic regression, whose weights have known directions and are pulled towards a prior.
 
 Free weights that are fitted to a few hundred unfaithful sentences fit the source that these come from. Here a feature
-with a known direction keeps it, and equal weights, which need no labels, are the best guess until data say more.
+with a known direction keeps it, and equal weights are the best guess until data say more.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
     ----------
     directions : array-like of shape (F,), optional
         +1 if a higher value makes the second class likelier, -1 if less likely, 0 if the means of the two classes
-        decide; None lets them decide for all features.
+        decide, as they do for all features without it.
     prior_weights : float or array-like of shape (F,), default 0.15
         Weights of standardised features, >= 0, in nats, towards which the fit is pulled.
     prior_coef : array-like of shape (F,), optional
@@ -36,11 +36,9 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
     strength : float, default 0.3
         Strength of the pull; 0 turns it off.
     fades : bool, default False
-        False makes the strength independent of the number of rows; True divides it by that number, so that many rows
-        outweigh the prior.
+        True divides the strength by the number of rows, so that many rows outweigh the prior.
     fill : float, array-like of shape (F,) or None, default None
-        Values that replace NaN, which means not measured; None, or NaN in an array, takes the column's mean in
-        training, so that a feature that was not measured has no effect.
+        Values that replace NaN, which means not measured; None, or NaN in an array, takes the column's training mean.
     balanced : bool, default True
         True gives both classes the same weight in the loss, so that probabilities assume equal shares.
 
@@ -49,14 +47,14 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
     coef_, intercept_ : ndarray of shapes (1, F) and (1,), float64
         Weights of the features as they are (directed weights divided by the scale), and the intercept.
     directions_, fill_, mean_, scale_, weights_ : ndarray of shape (F,), float64
-        +1 or -1; what replaces NaN; mean and standard deviation under the weights of the rows, 1 for a constant column;
-        weights of the standardised, directed features, >= 0. A constant column keeps its prior weight and adds nothing.
+        +1 or -1; what replaces NaN; mean and deviation under the weights of the rows, 1 for a constant column; weights
+        of the standardised, directed features, >= 0, the prior one for a constant column, which adds nothing.
 
     Notes
     -----
-    The fit minimises sum_i w_i ln(1 + exp(-s_i (x_i t + b))) + strength / 2 |t - t0|^2 over weights t >= 0 and a free
-    intercept b, with x standardised and directed, s_i = +1 or -1 by class, row weights w that sum to 1, and prior
-    weights t0. The problem is convex.
+    The fit minimises sum_i w_i ln(1 + exp(-s_i (x_i t + b))) + strength / 2 |t - t0|^2, which is convex, over weights
+    t >= 0 and an intercept b, with x standardised and directed, s_i = +1 or -1 by class, row weights w that sum to 1,
+    and prior weights t0.
 
     Examples
     --------
@@ -92,10 +90,7 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
         return tags
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit scale and weights to features (N, F), NaN if not measured, and labels (N,) of two classes.
-
-        ``sample_weight`` (N,) are weights of the rows; None counts each row once.
-        """
+        """Fit to features (N, F), NaN if not measured, labels (N,) of two classes, and weights of the rows (N,)."""
         rows: Floats
         rows, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
         check_classification_targets(y)
@@ -139,8 +134,7 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
 
     def decision_function(self, X: ArrayLike) -> Floats:
         """Compute the log-odds of the second class, (N,) float64, in nats."""
-        filled = self._filled(X)
-        return np.asarray(filled @ self.coef_[0] + self.intercept_[0], dtype=np.float64)
+        return np.asarray(self._filled(X) @ self.coef_[0] + self.intercept_[0], dtype=np.float64)
 
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Compute the probability of each class, (N, 2) float64."""
@@ -149,15 +143,10 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the likelier class of each row, (N,)."""
-        likelier = self.decision_function(X) > 0
-        return np.asarray(self.classes_[likelier.astype(np.intp)])
+        return np.asarray(self.classes_[(self.decision_function(X) > 0).astype(np.intp)])
 
     def contributions(self, X: ArrayLike) -> Floats:
-        """Attribute the log-odds to the features relative to their training means, (N, F), in nats.
-
-        Contributions are exact: with the log-odds at the mean, ``intercept_ + coef_ @ mean_``, those of a row add up to
-        its log-odds.
-        """
+        """Attribute the log-odds less those at the training means to the features, (N, F), in nats."""
         return np.asarray((self._filled(X) - self.mean_) * self.coef_[0], dtype=np.float64)
 
     def _filled(self, X: ArrayLike) -> Floats:

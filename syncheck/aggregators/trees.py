@@ -23,20 +23,15 @@ from syncheck.results.types import Floats
 MAX_TREES = 10_000
 MAX_NODES = 500_000
 """Largest number of nodes in all trees together; ours have at most 15,000."""
-
 MAX_DEPTH = 32
 """Largest depth of a tree: tree SHAP is recursive, and its time grows with the square of the depth."""
-
 MAX_FEATURES = 100_000
 MAX_VALUE = 1e6
 """Largest absolute value of a leaf, in nats of log-odds."""
-
 COVERS = (1e-6, 1e12)
 """Smallest and largest sum of hessians of a node: tree SHAP divides by them."""
-
 COVER_TOLERANCE = 1e-3
 """Largest relative difference of a node's cover from the sum of its children's, which are sums of float32."""
-
 NO_CHILD = -1
 
 DTYPES: Mapping[str, np.dtype[Any]] = {
@@ -50,14 +45,14 @@ DTYPES: Mapping[str, np.dtype[Any]] = {
     "base": np.dtype(np.float32),  # (1,): P(faithful) before any tree, in (0, 1)
     "features": np.dtype(np.int32),  # (1,): F
 }
-"""Arrays of T trees over F features with N nodes in all, and their types.
-
-The nodes of a tree follow one another, the root first and children after their parent. The sum of the reached leaves
-and the base is the log-odds."""
+"""Arrays of T trees over F features with N nodes in all, and their types. The nodes of a tree follow one another, the
+root first and children after their parent. The sum of the reached leaves and the base is the log-odds."""
 NODES = ("left", "right", "feature", "value", "missing_left", "cover")
 _NO_PARENT = 2147483647  # how XGBoost writes it
 
 Arrays = Mapping[str, NDArray[Any]]
+Ends = tuple[Floats, Floats]
+"""Lower and upper bounds, each (N,) float64, from bounds (N, F) of features: -inf and inf for an unknown value."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,11 +74,22 @@ class Forest:
         """Compute ln(p / (1 - p)), (N,) float64, in nats, of the P(faithful) that :meth:`probability` returns."""
         return np.asarray(self.booster.inplace_predict(X, predict_type="margin"), dtype=np.float64)
 
-    def contributions(self, x: Floats, medians: Floats) -> Floats:
-        """Attribute the log-odds of one row (F,) to its features, (F,) float64, by XGBoost's tree SHAP.
+    def log_odds_bounds(self, low: Floats, high: Floats) -> Ends:
+        """Sum the lowest and the highest leaf of each tree within reach; comparisons are in float32, as in XGBoost."""
+        from scipy.special import logit
 
-        With the booster's base, contributions add up to the log-odds; the medians are not used.
-        """
+        trees, singles = self.arrays(), (low.astype(np.float32), high.astype(np.float32))
+        ends, reach, stops = np.zeros((2, len(low))), np.zeros(len(low)), np.cumsum(trees["sizes"]).tolist()
+        for start, stop in pairwise([0, *stops]):
+            least, most = _leaves({name: trees[name][start:stop] for name in NODES}, *singles)
+            ends += least, most
+            reach += np.maximum(np.abs(least), np.abs(most))
+        base = float(logit(np.float64(trees["base"][0])))
+        slack = np.finfo(np.float32).eps * (len(stops) + 2) * (reach + abs(base))
+        return ends[0] + base - slack, ends[1] + base + slack
+
+    def contributions(self, x: Floats, medians: Floats) -> Floats:
+        """Attribute the log-odds of one row (F,), without the base, to its features, (F,) float64, by tree SHAP."""
         from xgboost import DMatrix
 
         values = self.booster.predict(DMatrix(x[None], nthread=1), pred_contribs=True, validate_features=False)
@@ -124,7 +130,7 @@ class Forest:
     def from_bytes(cls, data: bytes) -> Self:
         """Read arrays; raise CheckpointError unless they are trees of bounded size, finite and without cycles.
 
-        The booster is for one thread, and has the same predictions and attributions as the one that was saved.
+        The booster is for one thread; its predictions and attributions are those of the one that was saved.
         """
         arrays = parse_arrays(data, what="trees, never XGBoost's own file, which ends the program where it is damaged,")
         if fault := _length_fault(arrays) or _value_fault(arrays) or _links_fault(arrays):
@@ -256,3 +262,25 @@ def _links_fault(trees: Arrays) -> str | None:
     if depth.max() >= MAX_DEPTH:
         return f"a leaf lies {MAX_DEPTH} splits or more below its root"
     return None
+
+
+def _leaves(tree: Arrays, low: NDArray[np.float32], high: NDArray[np.float32]) -> Ends:
+    """Find the lowest and the highest leaf of one tree that each row can reach, from the leaves up to the root."""
+    left, right, value, missing_left = tree["left"], tree["right"], tree["value"], tree["missing_left"]
+    ends: dict[int, Ends] = {}
+    for node in reversed(range(len(left))):  # children come after their parent
+        if left[node] == NO_CHILD:
+            leaf = np.full(len(low), value[node], np.float64)
+            ends[node] = leaf, leaf
+            continue
+        lowest, highest = low[:, tree["feature"][node]], high[:, tree["feature"][node]]
+        absent, unknown = np.isnan(lowest), np.isneginf(lowest)
+        goes_left = np.where(absent, missing_left[node] == 1, lowest < value[node]) | unknown
+        goes_right = np.where(absent, missing_left[node] == 0, highest >= value[node]) | unknown
+        both, children = goes_left & goes_right, zip(ends.pop(int(left[node])), ends.pop(int(right[node])), strict=True)
+        least, most = (
+            np.where(both, best(*sides), np.where(goes_left, *sides))
+            for best, sides in zip((np.minimum, np.maximum), children, strict=True)
+        )
+        ends[node] = least, most
+    return ends[0]

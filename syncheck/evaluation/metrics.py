@@ -1,8 +1,8 @@
 """Cross-validation by groups, and metrics of scores on all sentences and on each bootstrap resample of their groups.
 
 Functions with ``draws`` also take ``scores`` (R, N), one row for each repeat, labels ``y`` (N,), 1 for faithful, and
-``chosen`` (N,), True for sentences that count. They return the value, averaged over the repeats, and the values on the
-D resamples, (D,); NaN if a label that they need is missing.
+``chosen`` (N,), True for sentences that count. They return the mean over the repeats, and the values on the D
+resamples, (D,); NaN if a label that they need is missing.
 """
 
 from __future__ import annotations
@@ -10,20 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from syncheck.aggregators import CalibrationMethod, fit_calibration
-from syncheck.aggregators.kinds import AggregatorKind, fit_model
+from syncheck.aggregators.kinds import GivenKind, fit_model
 from syncheck.aggregators.models import StoredModel
 from syncheck.base.checks import check_both_labels, real_numbers, scores_with_labels
 from syncheck.base.errors import InputError
 from syncheck.results.types import Floats
-
-if TYPE_CHECKING:
-    from syncheck.aggregators.monotone import MonotoneLogisticRegression
 
 FoldFeatures = Callable[[NDArray[np.int64]], NDArray[np.float64]]
 """Function from indices of training sentences to the features (N, F) of all sentences."""
@@ -38,37 +35,23 @@ class Folding(TypedDict, total=False):
     same_folds: bool
 
 
-@dataclass(frozen=True, slots=True)
-class FittedFold:
-    """A model fitted on all folds but one, with the fold to test it on."""
-
-    repeat: int
-    train: NDArray[np.int64]
-    test: NDArray[np.int64]
-    """Indices of sentences, as ``train``; no group is in both."""
-    rows: NDArray[np.float64]
-    """(N, F) float64: features of all sentences, which may depend on the training sentences."""
-    model: StoredModel
-
-
 def cross_validate(
     X: ArrayLike | FoldFeatures,
     y: ArrayLike,
     groups: ArrayLike,
     *,
-    aggregator: AggregatorKind | MonotoneLogisticRegression = "mlp",
+    aggregator: GivenKind = "mlp",
     numbers: NDArray[np.int64] | None = None,
     names: Sequence[str] = (),
     **folding: Unpack[Folding],
 ) -> NDArray[np.float64]:
     """Train on all folds but one and score that one, for each fold and each shuffle of the groups.
 
-    The result is P(faithful) of each sentence, (repeats, N) float64. Features ``X`` (N, F) may be a function of a
-    fold's training sentences, for those that depend on them, such as LID; NaN means not measured. ``y`` (N,) is 1 for
-    faithful and 0 for unfaithful, and ``groups`` (N,) are in practice questions, none of which is on both sides.
-    Imputation and scaling are refitted in each fold. ``numbers`` (repeats, N) are the folds, None for those of
-    :func:`fold_numbers`; ``names`` of the features are for kinds that take directions from them. Repeat ``r`` uses
-    ``seed + r`` for the classifier too.
+    The result is P(faithful) of each sentence, (repeats, N) float64. Features ``X`` (N, F), NaN if not measured, may be
+    a function of a fold's training sentences, for those that depend on them, such as LID. ``y`` (N,) is 1 for faithful
+    and 0 for unfaithful, and ``groups`` (N,) are in practice questions, none of which is on both sides. ``numbers``
+    (repeats, N) are the folds, None for those of :func:`fold_numbers`; ``names`` of the features are for kinds that
+    take directions from them. Repeat ``r`` uses ``seed + r`` for the classifier too.
 
     Shapes that do not fit, a missing label, and too few groups raise InputError.
     """
@@ -76,8 +59,8 @@ def cross_validate(
     if numbers is None:
         numbers = fold_numbers(labels, groups, **folding)
     scores, seed = np.full(numbers.shape, np.nan), folding.get("seed", 0)
-    for fold in fitted_folds(X, labels, numbers, aggregator=aggregator, seed=seed, names=names):
-        scores[fold.repeat, fold.test] = fold.model.probability(fold.rows[fold.test])
+    for repeat, test, rows, model in fitted_folds(X, labels, numbers, aggregator=aggregator, seed=seed, names=names):
+        scores[repeat, test] = model.probability(rows)
     return scores
 
 
@@ -86,19 +69,18 @@ def fitted_folds(
     y: ArrayLike,
     numbers: NDArray[np.int64],
     *,
-    aggregator: AggregatorKind | MonotoneLogisticRegression = "mlp",
-    seed: int = 0,
-    names: Sequence[str] = (),
-) -> Iterator[FittedFold]:
-    """Yield the fitted models of :func:`cross_validate`, which documents the parameters."""
-    labels = real_numbers(y, "labels")
-    features_for = fold_features(X)
+    aggregator: GivenKind,
+    seed: int,
+    names: Sequence[str],
+) -> Iterator[tuple[int, NDArray[np.int64], Floats, StoredModel]]:
+    """Yield the repeat, the indices and the features of each fold of :func:`cross_validate`, and the model for it."""
+    labels, features_for = real_numbers(y, "labels"), fold_features(X)
     for repeat, number in enumerate(numbers):
         for left_out in np.unique(number):
             train, test = np.flatnonzero(number != left_out), np.flatnonzero(number == left_out)
             rows = features_for(train)
             model = fit_model(rows[train], labels[train], kind=aggregator, seed=seed + repeat, names=names)
-            yield FittedFold(repeat, train, test, rows, model)
+            yield repeat, test, rows[test], model
 
 
 def fold_numbers(
@@ -107,8 +89,8 @@ def fold_numbers(
     """Assign each sentence to a fold in each repeat, (repeats, N).
 
     Groups are divided into ``folds`` parts with about the same share of unfaithful sentences; repeat ``r`` shuffles
-    with ``seed + r``, but ``same_folds`` gives all repeats the folds of the first, so that only the classifier's seed
-    differs. If there are fewer groups, or fewer sentences of a label, than folds, InputError is raised.
+    with ``seed + r``, but ``same_folds`` gives all repeats the folds of the first. Fewer groups, or fewer sentences of
+    a label, than folds raise InputError.
     """
     from sklearn.model_selection import StratifiedGroupKFold
 
@@ -143,21 +125,18 @@ Flags = NDArray[np.bool_]
 
 BINS = 10
 """Number of equally wide bins for the expected calibration error (Guo et al., 2017, use 15 for more data)."""
-
 DRAWS_AT_ONCE = 128
 """Number of resamples whose precision is computed together; it limits memory and does not change the result."""
 
 
 @dataclass(frozen=True, slots=True)
 class BootstrapSamples:
-    """Bootstrap resamples: counts of each of G groups in each of D resamples of G groups with replacement.
-
-    The same draws are used for every system, so that differences between systems are paired.
-    """
+    """Bootstrap resamples of G groups with replacement, shared by all systems, so that differences are paired."""
 
     group: NDArray[np.int64]
     """Group of each sentence, (N,), 0 to G - 1."""
     counts: Floats
+    """Number of times that each group is in each resample, (D, G)."""
 
     @classmethod
     def of(cls, groups: NDArray[np.generic], *, draws: int, seed: int) -> BootstrapSamples:
@@ -167,16 +146,17 @@ class BootstrapSamples:
         counts = np.random.default_rng(seed).multinomial(size, np.full(size, 1 / size), size=draws)
         return cls(group.astype(np.int64), counts.astype(np.float64))
 
-    def auroc(self, scores: Floats, y: NDArray[np.int64], chosen: NDArray[np.bool_]) -> tuple[float, Floats]:
-        """Compute the AUROC of the chosen sentences, and that on each resample.
+    def sums(self, chosen: NDArray[Any], weights: Floats | None = None) -> Floats:
+        """Count the chosen sentences, or sum their weights, by group, (G,)."""
+        return np.bincount(self.group[chosen], weights, minlength=self.counts.shape[1]).astype(np.float64)
 
-        AUROC is P(a faithful sentence scores above an unfaithful one), with ties counted half. It is NaN if a label is
-        missing, and NaN on every resample if a label occurs in only one group, which says nothing about others.
+    def auroc(self, scores: Floats, y: NDArray[np.int64], chosen: NDArray[np.bool_]) -> tuple[float, Floats]:
+        """Compute the AUROC of the chosen sentences, as :func:`auroc` does, and that on each resample.
+
+        The latter is NaN if a label occurs in only one group, which says nothing about others.
         """
         good, bad = chosen & (y == 1), chosen & (y == 0)
-        groups = self.counts.shape[1]
-        goods = np.bincount(self.group[good], minlength=groups).astype(np.float64)
-        bads = np.bincount(self.group[bad], minlength=groups).astype(np.float64)
+        goods, bads = self.sums(good), self.sums(bad)
         wins = np.mean([self._wins(row, good, bad) for row in scores], axis=0)
         drawn = ((self.counts @ wins) * self.counts).sum(axis=1)
         pairs = (self.counts @ goods) * (self.counts @ bads)
@@ -190,21 +170,16 @@ class BootstrapSamples:
 
         The AUROC on any resample is a quadratic form of this matrix, so that resamples need not be ranked.
         """
-        groups = self.counts.shape[1]
-        wins = np.zeros((groups, groups))
+        wins = np.zeros((self.counts.shape[1],) * 2)
         for unfaithful in np.unique(self.group[bad]):
             below = np.sort(scores[bad & (self.group == unfaithful)])
-            left = np.searchsorted(below, scores[good], side="left")
-            right = np.searchsorted(below, scores[good], side="right")
-            wins[:, unfaithful] = np.bincount(self.group[good], weights=(left + right) / 2, minlength=groups)
+            left, right = (np.searchsorted(below, scores[good], side=side) for side in ("left", "right"))
+            wins[:, unfaithful] = self.sums(good, (left + right) / 2)
         return wins
 
 
 def auroc(scores: Floats, y: NDArray[np.int64]) -> float:
-    """Compute P(a faithful sentence scores above an unfaithful one); ties count half, NaN if a label is missing.
-
-    ``scores`` is (N,), and ``y`` (N,) is 1 for faithful and 0 for unfaithful.
-    """
+    """Compute P(a faithful sentence scores above an unfaithful one), ties counted half; NaN if a label is missing."""
     from scipy.stats import rankdata
 
     goods, bads = int((y == 1).sum()), int((y == 0).sum())
@@ -242,8 +217,7 @@ def json_number(value: object) -> object:
 def auprc(draws: BootstrapSamples, scores: Floats, y: Labels, chosen: Flags) -> tuple[float, Floats]:
     """Compute the average precision, in [0, 1], of finding unfaithful sentences by their low scores.
 
-    Sentences with equal scores count together, as in scikit-learn's ``average_precision_score``. Random scores give the
-    share of unfaithful sentences.
+    Sentences with equal scores count together, as in scikit-learn's ``average_precision_score``.
     """
     kept = np.flatnonzero(chosen)
     bad = (y[kept] == 0).astype(np.float64)
@@ -255,7 +229,8 @@ def auprc(draws: BootstrapSamples, scores: Floats, y: Labels, chosen: Flags) -> 
         ends = np.flatnonzero(np.append(np.diff(row[order]) != 0, True)) if len(row) else np.empty(0, np.int64)
         precisions.append(np.concatenate([_average_precision(block[:, order], bad[order], ends) for block in blocks]))
     whole, *resampled = np.mean(precisions, axis=0)
-    return float(whole), _known(draws, np.array(resampled), kept[bad == 1])
+    known = np.count_nonzero(draws.sums(kept[bad == 1])) > 1
+    return float(whole), np.array(resampled) if known else np.full(len(resampled), np.nan)
 
 
 def balanced_accuracy(
@@ -266,24 +241,18 @@ def balanced_accuracy(
     A sentence counts as faithful if its score is at least its threshold; thresholds are (R, N), as ``scores``.
     """
     good, bad = chosen & (y == 1), chosen & (y == 0)
-    called = scores >= thresholds  # (R, N)
-    faithful, resampled_faithful = _share(draws, called.mean(axis=0), good)
-    unfaithful, resampled_unfaithful = _share(draws, 1 - called.mean(axis=0), bad)
-    resampled = _known(draws, (resampled_faithful + resampled_unfaithful) / 2, np.flatnonzero(bad))
-    return (faithful + unfaithful) / 2, _known(draws, resampled, np.flatnonzero(good))
+    called = (scores >= thresholds).mean(axis=0)
+    (faithful, good_drawn), (unfaithful, bad_drawn) = _share(draws, called, good), _share(draws, 1 - called, bad)
+    return (faithful + unfaithful) / 2, (good_drawn + bad_drawn) / 2
 
 
 def calibration_error(draws: BootstrapSamples, scores: Floats, y: Labels, chosen: Flags) -> tuple[float, Floats]:
-    """Compute the expected calibration error over ten bins of equal width (Guo et al., 2017), in [0, 1].
-
-    It is NaN if a score is outside [0, 1] and so not a probability.
-    """
+    """Compute the :func:`expected_calibration_error` over ten bins; NaN if a score is outside [0, 1]."""
     kept = np.flatnonzero(chosen)
     values, groups = scores[:, kept], draws.counts.shape[1]
     if not len(kept) or values.min() < 0 or values.max() > 1:
         return float("nan"), np.full(len(draws.counts), np.nan)
-    sizes = np.bincount(draws.group[kept], minlength=groups).astype(np.float64)
-    drawn = draws.counts @ sizes
+    drawn = draws.counts @ draws.sums(kept)
     whole, resampled = [], []
     for row in values:
         places = np.minimum((row * BINS).astype(np.int64), BINS - 1) * groups + draws.group[kept]
@@ -298,9 +267,8 @@ def held_out_thresholds(scores: Floats, y: Labels, folds: NDArray[np.int64]) -> 
     """Choose thresholds (R, N) with the best balanced accuracy, the lowest of equals, for each fold on the other folds.
 
     ``scores`` are out of fold, (R, N), or (1, N) for all repeats of a system without training; ``folds``, (R, N), are
-    those of :func:`fold_numbers`. No label of a fold is used to choose its threshold. The scores of the other folds are
-    distributed as new ones are, since they are out of fold themselves; the models that gave them had this fold in their
-    training data.
+    those of :func:`fold_numbers`. No label of a fold is used to choose its threshold, although the models that scored
+    the other folds had it in their training data.
     """
     rows = np.broadcast_to(scores, folds.shape)
     thresholds = np.empty(folds.shape)
@@ -331,18 +299,12 @@ def _average_precision(weights: Floats, bad: Floats, ends: NDArray[np.int64]) ->
 
 
 def _share(draws: BootstrapSamples, right: Floats, chosen: Flags) -> tuple[float, Floats]:
-    """Average ``right``, (N,) in [0, 1], over the chosen sentences, and over each resample."""
-    groups = draws.counts.shape[1]
-    sizes = np.bincount(draws.group[chosen], minlength=groups).astype(np.float64)
-    hits = np.bincount(draws.group[chosen], weights=right[chosen], minlength=groups)
+    """Average ``right``, (N,) in [0, 1], over the chosen sentences and over each resample; NaN for one group."""
+    sizes, hits = draws.sums(chosen), draws.sums(chosen, right[chosen])
     drawn = draws.counts @ sizes
-    resampled = np.divide(draws.counts @ hits, drawn, out=np.full(len(drawn), np.nan), where=drawn > 0)
+    known = (drawn > 0) & (np.count_nonzero(sizes) > 1)
+    resampled = np.divide(draws.counts @ hits, drawn, out=np.full(len(drawn), np.nan), where=known)
     return (float(hits.sum() / sizes.sum()) if sizes.sum() else float("nan")), resampled
-
-
-def _known(draws: BootstrapSamples, resampled: Floats, needed: NDArray[np.int64]) -> Floats:
-    """Give NaN if the sentences needed are all in one group, which says nothing about other groups."""
-    return resampled if len(np.unique(draws.group[needed])) > 1 else np.full_like(resampled, np.nan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,8 +321,7 @@ class ReliabilityBin:
 def reliability_bins(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> tuple[ReliabilityBin, ...]:
     """Compute the mean score and the share of faithful sentences in bins of equal width, without empty bins.
 
-    Scores (N,) are P(faithful) in [0, 1], and labels (N,) are 1 for faithful and 0 for unfaithful; other values raise
-    InputError.
+    Scores (N,) are P(faithful) in [0, 1], and labels (N,) 1 for faithful and 0 for unfaithful, or InputError is raised.
     """
     values, labels = scores_with_labels(scores, y)
     if not len(values) or bins < 1:
@@ -378,8 +339,8 @@ def reliability_bins(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> tu
 def expected_calibration_error(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> float:
     """Compute the expected calibration error, in [0, 1] (Naeini et al., 2015; Guo et al., 2017).
 
-    It is the mean over sentences of the distance between the mean score and the share of faithful sentences in the
-    sentence's bin. Parameters and errors are those of :func:`reliability_bins`.
+    It is the mean over sentences of the distance between mean score and share of faithful ones in their
+    :func:`reliability_bins`, whose parameters and errors it has.
     """
     filled = reliability_bins(scores, y, bins=bins)
     total = sum(b.sentences for b in filled)
@@ -394,7 +355,7 @@ def cross_fitted_calibration(
     ``scores``, ``y`` and ``groups``, (N,) each, are the raw P(faithful) of held-out sentences, their labels and, in
     practice, their questions; ``method`` is as in :func:`syncheck.aggregators.fit_calibration`.
     """
-    raw, labels = np.asarray(scores, dtype=np.float64), np.asarray(y)
+    raw, labels = np.asarray(scores, np.float64), np.asarray(y)
     (numbers,) = fold_numbers(labels, groups, folds=folds, repeats=1, seed=seed)
     calibrated = np.empty(len(raw))
     for fold in range(folds):

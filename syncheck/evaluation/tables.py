@@ -9,37 +9,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Unpack, get_args
+from typing import Any, Unpack, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from syncheck.aggregators.kinds import AggregatorKind, fit_model
+from syncheck.aggregators.kinds import AggregatorKind, GivenKind, fit_model
 from syncheck.base.checks import check_both_labels, real_numbers
 from syncheck.base.errors import InputError
 from syncheck.base.printable import aligned, printable
-from syncheck.evaluation.metrics import (
-    BootstrapSamples,
-    FoldFeatures,
-    Folding,
-    auprc,
-    balanced_accuracy,
-    bootstrap_interval,
-    calibration_error,
-    cross_validate,
-    deviation,
-    fitted_folds,
-    fold_features,
-    fold_numbers,
-    held_out_thresholds,
-    json_number,
-    with_interval,
-)
+from syncheck.evaluation import metrics
 from syncheck.features.schemas import SCHEMAS
 from syncheck.results.types import Floats
-
-if TYPE_CHECKING:
-    from syncheck.aggregators.monotone import MonotoneLogisticRegression
 
 ALL_FEATURES = "all features"
 """Name of the system that reads every column."""
@@ -49,7 +30,7 @@ _LEXICAL = ("content_overlap", "bigram_overlap", "number_overlap", "log_tokens")
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """A way to score sentences from some of the columns, without training by the value of its only one.
+    """A way to score sentences from some of the columns; without training, by the value of the only one.
 
     ``aggregator`` is the kind to train, if it is not the one that is being evaluated.
     """
@@ -57,14 +38,11 @@ class System:
     name: str
     columns: tuple[str, ...]
     trained: bool = True
-    aggregator: AggregatorKind | MonotoneLogisticRegression | None = None
+    aggregator: GivenKind | None = None
 
 
 def benchmark_systems(names: Sequence[str]) -> tuple[System, ...]:
-    """List the systems that the columns ``names`` allow, the cheapest first.
-
-    A signal is worth its cost if it improves on the first system, content-word overlap.
-    """
+    """List the systems that the columns ``names`` allow, from content-word overlap, the cheapest, to all features."""
     published = set(SCHEMAS["paper.v1"])
     own = {name for schema in SCHEMAS.values() for name in schema} - published
     paper = tuple(name for name in names if name not in own)
@@ -87,39 +65,35 @@ def aggregator_systems(names: Sequence[str]) -> tuple[System, ...]:
 
     ``monotone`` is left out: its probabilities do not hold at the share of faithful sentences in training.
     """
-    kinds: tuple[AggregatorKind, ...] = get_args(AggregatorKind)
-    return tuple(System(kind, tuple(names), aggregator=kind) for kind in kinds if kind != "monotone")
+    return tuple(System(kind, tuple(names), aggregator=kind) for kind in get_args(AggregatorKind) if kind != "monotone")
 
 
 def out_of_fold_scores(
-    X: ArrayLike | FoldFeatures,
+    X: ArrayLike | metrics.FoldFeatures,
     y: ArrayLike,
     groups: ArrayLike,
     *,
     names: Sequence[str],
     systems: Sequence[System],
     aggregator: AggregatorKind = "mlp",
-    **folding: Unpack[Folding],
+    **folding: Unpack[metrics.Folding],
 ) -> dict[str, Floats]:
     """Score every sentence with every system, out of fold and on the same folds for trained ones.
 
     Parameters are those of :func:`~syncheck.evaluation.metrics.cross_validate`, with the names of the F columns.
-    Returns scores (R, N) by name of the system; without training R is 1, and what was not measured gets the median of
-    its column.
+    Returns scores (R, N) by name of the system; without training R is 1, and what was not measured gets the median.
     """
     labels = np.asarray(y)
-    trained = partial(cross_validate, y=labels, groups=groups, **folding)
-    return _scores(
-        X,
-        np.arange(len(labels)),
-        names,
-        systems,
-        lambda columns, system: trained(columns, aggregator=system.aggregator or aggregator, names=system.columns),
-    )
+
+    def trained(columns: metrics.FoldFeatures, system: System) -> Floats:
+        kind = system.aggregator or aggregator
+        return metrics.cross_validate(columns, labels, groups, aggregator=kind, names=system.columns, **folding)
+
+    return _scores(X, np.arange(len(labels)), names, systems, trained)
 
 
 def held_out_scores(
-    X: ArrayLike | FoldFeatures,
+    X: ArrayLike | metrics.FoldFeatures,
     y: ArrayLike,
     train: NDArray[np.bool_],
     *,
@@ -131,15 +105,15 @@ def held_out_scores(
 ) -> dict[str, Floats]:
     """Score the M sentences outside a training part with every system, (R, M), as in the paper's Table 1.
 
-    The data are those of training and other sentences together, as in :func:`out_of_fold_scores`; ``train`` (N,) is
-    True for sentences on which systems are trained. Run ``r`` seeds the classifier with ``seed + r``; R is 1 without
-    training. If there are no other sentences, or a system does not fit the columns, InputError is raised.
+    The data are those of all sentences, as in :func:`out_of_fold_scores`; ``train`` (N,) is True for those on which
+    systems are trained. Run ``r`` seeds the classifier with ``seed + r``; R is 1 without training. If there are no
+    other sentences, or a system does not fit the columns, InputError is raised.
     """
     labels, inside, outside = np.asarray(y), np.flatnonzero(train), np.flatnonzero(~train)
     if not len(outside):
         raise InputError(f"all {len(labels)} sentences are for training; leave some to be scored")
 
-    def trained(columns: FoldFeatures, system: System) -> Floats:
+    def trained(columns: metrics.FoldFeatures, system: System) -> Floats:
         rows, kind = columns(inside), system.aggregator or aggregator
         fitted = [
             fit_model(rows[inside], labels[inside], kind=kind, seed=seed + run, names=system.columns)
@@ -151,27 +125,28 @@ def held_out_scores(
 
 
 def _scores(
-    X: ArrayLike | FoldFeatures,
+    X: ArrayLike | metrics.FoldFeatures,
     scored: NDArray[np.int64],
     names: Sequence[str],
     systems: Sequence[System],
-    trained: Callable[[FoldFeatures, System], Floats],
+    trained: Callable[[metrics.FoldFeatures, System], Floats],
 ) -> dict[str, Floats]:
     """Score some of the sentences, by a trained model or by the column of a system without training."""
-    features_for = fold_features(X)
+    features_for = metrics.fold_features(X)
     scores = {}
     for system in systems:
         columns = partial(lambda places, train: features_for(train)[:, places], _places(system, names))
-        scores[system.name] = trained(columns, system) if system.trained else _raw(system, columns(scored)[scored])
+        if system.trained:
+            scores[system.name] = trained(columns, system)
+            continue
+        column = columns(scored)[scored]
+        if np.isnan(column).all():
+            raise InputError(
+                f"{system.name!r} has no score: {system.columns[0]} was never measured; leave the system out, or "
+                "measure it"
+            )
+        scores[system.name] = np.where(np.isnan(column), np.nanmedian(column), column).T
     return scores
-
-
-def _raw(system: System, column: Floats) -> Floats:
-    if np.isnan(column).all():
-        raise InputError(
-            f"{system.name!r} has no score: {system.columns[0]} was never measured; leave the system out, or measure it"
-        )
-    return np.where(np.isnan(column), np.nanmedian(column), column).T
 
 
 def _places(system: System, names: Sequence[str]) -> list[int]:
@@ -185,8 +160,7 @@ def _places(system: System, names: Sequence[str]) -> list[int]:
 def ablation_systems(names: Sequence[str], signals: Mapping[str, Sequence[str]]) -> tuple[System, ...]:
     """Make the system with all columns and, for each signal, the one without its columns, ``"without <signal>"``.
 
-    ``signals`` has columns by signal, as :func:`~syncheck.features.schemas.feature_groups` returns them; fewer than two
-    raise InputError.
+    ``signals`` are those of :func:`~syncheck.features.schemas.feature_groups`; fewer than two raise InputError.
     """
     if len(signals) < 2:
         raise InputError(
@@ -194,48 +168,44 @@ def ablation_systems(names: Sequence[str], signals: Mapping[str, Sequence[str]])
             "schema that has more"
         )
     left = {signal: tuple(name for name in names if name not in columns) for signal, columns in signals.items()}
-    return (
-        System(ALL_FEATURES, tuple(names)),
-        *(System(f"without {signal}", columns) for signal, columns in left.items()),
-    )
+    without = (System(f"without {signal}", columns) for signal, columns in left.items())
+    return System(ALL_FEATURES, tuple(names)), *without
 
 
 def permuted_scores(
-    X: ArrayLike | FoldFeatures,
+    X: ArrayLike | metrics.FoldFeatures,
     y: ArrayLike,
     groups: ArrayLike,
     *,
     names: Sequence[str],
     signals: Mapping[str, Sequence[str]],
     aggregator: AggregatorKind = "mlp",
-    **folding: Unpack[Folding],
+    **folding: Unpack[metrics.Folding],
 ) -> dict[str, NDArray[np.float64]]:
     """Score every sentence out of fold, as it is and with each signal taken from another sentence of its fold.
 
     Nothing is trained again, so the drop in AUROC shows how much the aggregator uses the signal, whereas
-    :func:`ablation_systems`, which takes the same ``signals``, shows how much the others can replace it. The columns of
-    a signal are permuted together, once for each fold and repeat, drawn with ``seed + repeat``: permutation importance
-    (Breiman, 2001) by groups of columns. The result has P(faithful), (repeats, N), by ``"all features"`` and
-    ``"<signal> permuted"``. A column that is not among ``names`` raises InputError.
+    :func:`ablation_systems` shows how much the others can replace it. The columns of a signal are permuted together,
+    once for each fold and repeat, drawn with ``seed + repeat`` (permutation importance, Breiman, 2001). The result has
+    P(faithful), (repeats, N), by ``"all features"`` and ``"<signal> permuted"``. A column that is not among ``names``
+    raises InputError.
     """
     if unknown := sorted({column for columns in signals.values() for column in columns} - set(names)):
         raise InputError(f"signals name {', '.join(unknown)}; the columns are {', '.join(names)}")
     places = {signal: [names.index(column) for column in columns] for signal, columns in signals.items()}
-    numbers, seed = fold_numbers(y, groups, **folding), folding.get("seed", 0)
-    scores = {name: np.full(numbers.shape, np.nan) for name in (ALL_FEATURES, *map(_permuted, signals))}
+    numbers, seed = metrics.fold_numbers(y, groups, **folding), folding.get("seed", 0)
+    scores = {
+        name: np.full(numbers.shape, np.nan) for name in (ALL_FEATURES, *(f"{signal} permuted" for signal in signals))
+    }
     randomness = [np.random.default_rng(seed + repeat) for repeat in range(len(numbers))]
-    for fold in fitted_folds(X, y, numbers, aggregator=aggregator, seed=seed, names=names):
-        rows = fold.rows[fold.test]
-        scores[ALL_FEATURES][fold.repeat, fold.test] = fold.model.probability(rows)
+    fitted = metrics.fitted_folds(X, y, numbers, aggregator=aggregator, seed=seed, names=names)
+    for repeat, test, rows, model in fitted:
+        scores[ALL_FEATURES][repeat, test] = model.probability(rows)
         for signal, columns in places.items():
             exchanged = rows.copy()
-            exchanged[:, columns] = rows[randomness[fold.repeat].permutation(len(rows))][:, columns]
-            scores[_permuted(signal)][fold.repeat, fold.test] = fold.model.probability(exchanged)
+            exchanged[:, columns] = rows[randomness[repeat].permutation(len(rows))][:, columns]
+            scores[f"{signal} permuted"][repeat, test] = model.probability(exchanged)
     return scores
-
-
-def _permuted(signal: str) -> str:
-    return f"{signal} permuted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,8 +215,7 @@ class EvaluationRow:
     Values are NaN if a label is missing, and intervals also if a label occurs in only one group. ``gain`` is in AUROC
     over the table's first system on the same resamples, ``deviation`` the sample standard deviation of the AUROC over
     the repeats, NaN for one. ``auprc`` is of finding unfaithful sentences. ``balanced_accuracy`` is at a threshold
-    chosen on other sentences, NaN without one. ``ece`` is the expected calibration error, NaN for scores outside [0,
-    1].
+    chosen on other sentences, NaN without one. ``ece`` is NaN for scores outside [0, 1].
     """
 
     system: str
@@ -283,7 +252,7 @@ class EvaluationTable:
 
     def to_dict(self) -> dict[str, Any]:
         """Convert the rows for JSON; NaN becomes None."""
-        return {"rows": [{key: json_number(value) for key, value in asdict(row).items()} for row in self.rows]}
+        return {"rows": [{key: metrics.json_number(value) for key, value in asdict(row).items()} for row in self.rows]}
 
     def to_text(self) -> str:
         """Write the table as plain text, with a block for each subset."""
@@ -314,21 +283,24 @@ def auroc_table(
     """Compare systems by AUROC and other metrics, on all sentences and on subsets of them.
 
     ``scores`` are (R, N) by name of the system: each metric is averaged over the repeats. ``by`` has criteria of the
-    subsets, such as ``{"generator": [...]}`` with N names. With ``folds``, from
+    subsets, such as ``{"generator": [...]}`` with N names. With ``folds``, those of
     :func:`~syncheck.evaluation.metrics.fold_numbers`, the threshold of the balanced accuracy is chosen on the other
-    folds; ``thresholds`` have one by name, or one for each repeat, if they are chosen already. Resamples of groups in
-    which a subset lacks a label do not enter its interval. A missing label, a score of NaN and shapes that do not fit
-    raise InputError.
+    folds; ``thresholds`` have one by name, or one for each repeat, if they are chosen already. A missing label, a score
+    of NaN and shapes that do not fit raise InputError.
     """
     labels = real_numbers(y, "labels")
     check_both_labels(labels, "a comparison of systems needs sentences")
-    resamples = BootstrapSamples.of(np.asarray(groups), draws=draws, seed=seed)
+    resamples = metrics.BootstrapSamples.of(np.asarray(groups), draws=draws, seed=seed)
     cuts: dict[str, Floats | None] = {}
     for name, values in scores.items():
         if values.ndim != 2 or values.shape[1] != len(labels) or np.isnan(values).any():
             raise InputError(f"scores of {name!r} must be (R, {len(labels)}) without NaN, found {values.shape}")
         cuts[name] = _cut(name, values, labels, folds, thresholds or {})
-    parts = _subsets(len(labels), by or {})
+    parts = [("all", np.ones(len(labels), np.bool_))]
+    for what, given in (by or {}).items():
+        if len(given) != len(labels):
+            raise InputError(f"{what!r} has {len(given)} names for {len(labels)} sentences")
+        parts += [(subset, np.asarray(given) == subset) for subset in sorted(set(given))]
     return EvaluationTable(tuple(row for part in parts for row in _rows(scores, cuts, labels, resamples, *part)))
 
 
@@ -338,14 +310,14 @@ def best_system(table: EvaluationTable) -> str:
 
 
 def _cells(row: EvaluationRow, reference: str) -> tuple[str, ...]:
-    gain = "" if row.system == reference else with_interval(row.gain, row.gain_low, row.gain_high, "+.3f")
+    gain = "" if row.system == reference else metrics.with_interval(row.gain, row.gain_low, row.gain_high, "+.3f")
     return (
         row.system,
-        with_interval(row.auroc, row.low, row.high),
+        metrics.with_interval(row.auroc, row.low, row.high),
         gain,
-        with_interval(row.auprc, row.auprc_low, row.auprc_high),
-        with_interval(row.balanced_accuracy, row.balanced_accuracy_low, row.balanced_accuracy_high),
-        with_interval(row.ece, row.ece_low, row.ece_high),
+        metrics.with_interval(row.auprc, row.auprc_low, row.auprc_high),
+        metrics.with_interval(row.balanced_accuracy, row.balanced_accuracy_low, row.balanced_accuracy_high),
+        metrics.with_interval(row.ece, row.ece_low, row.ece_high),
         "-" if np.isnan(row.deviation) else f"{row.deviation:.3f}",
     )
 
@@ -369,14 +341,14 @@ def _cut(
         return None
     if folds.shape[1] != scores.shape[1] or len(scores) not in (1, len(folds)):
         raise InputError(f"folds must have the shape of the scores of {name!r}, {scores.shape}; found {folds.shape}")
-    return held_out_thresholds(scores, y, folds)
+    return metrics.held_out_thresholds(scores, y, folds)
 
 
 def _rows(
     scores: Mapping[str, Floats],
     cuts: Mapping[str, Floats | None],
     y: NDArray[np.int64],
-    resamples: BootstrapSamples,
+    resamples: metrics.BootstrapSamples,
     subset: str,
     chosen: NDArray[np.bool_],
 ) -> Iterator[EvaluationRow]:
@@ -384,27 +356,20 @@ def _rows(
     for system, values in scores.items():
         value, resampled = resamples.auroc(values, y, chosen)
         reference = reference or (value, resampled)
-        cut = cuts[system]
-        accuracy = (np.nan, np.empty(0)) if cut is None else balanced_accuracy(resamples, values, cut, y, chosen)
-        low, high = bootstrap_interval(resampled)
-        figures = {"auroc": value, "low": low, "high": high, "deviation": deviation(values[:, chosen], y[chosen])}
+        accuracy: tuple[float, Floats] = np.nan, np.empty(0)
+        if (cut := cuts[system]) is not None:
+            accuracy = metrics.balanced_accuracy(resamples, values, cut, y, chosen)
+        low, high = metrics.bootstrap_interval(resampled)
+        deviation = metrics.deviation(values[:, chosen], y[chosen])
+        figures = {"auroc": value, "low": low, "high": high, "deviation": deviation}
         figures |= _named("gain", (value - reference[0], resampled - reference[1]))
-        figures |= _named("auprc", auprc(resamples, values, y, chosen))
+        figures |= _named("auprc", metrics.auprc(resamples, values, y, chosen))
         figures |= _named("balanced_accuracy", accuracy)
-        figures |= _named("ece", calibration_error(resamples, values, y, chosen))
+        figures |= _named("ece", metrics.calibration_error(resamples, values, y, chosen))
         sentences, unfaithful = int(chosen.sum()), int((chosen & (y == 0)).sum())
         yield EvaluationRow(system, subset, sentences=sentences, unfaithful=unfaithful, **figures)
 
 
 def _named(name: str, figure: tuple[float, Floats]) -> dict[str, float]:
-    low, high = bootstrap_interval(figure[1])
+    low, high = metrics.bootstrap_interval(figure[1])
     return {name: figure[0], f"{name}_low": low, f"{name}_high": high}
-
-
-def _subsets(size: int, by: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    yield "all", np.ones(size, dtype=np.bool_)
-    for what, values in by.items():
-        if len(values) != size:
-            raise InputError(f"{what!r} has {len(values)} names for {size} sentences")
-        for value in sorted(set(values)):
-            yield value, np.asarray(values) == value

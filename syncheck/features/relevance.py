@@ -1,7 +1,7 @@
 """Relevance: how likely a sentence answers what was asked, by its words; it is never part of a score.
 
 A faithful sentence may be beside the question. :func:`rated` adds P(gives some of what was asked) to the sentences of a
-report, from six counts; ``benchmarks/relevance.py`` fits their weights and says how well they order.
+report, from six counts, whose weights ``benchmarks/relevance.py`` fits.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WEIGHTS: Mapping[str, float] = {
     "of_itself": -0.87,  # 1 if it speaks of the passages or of answers, else 0
     "new": 0.14,  # number of its content words that the question lacks, at most MOST_NEW
 }
-"""Log-odds for each count of a sentence, and with "" where all are 0, as ``benchmarks/relevance.py`` fitted them."""
+"""Log-odds for each count of a sentence, and with "" where all are 0."""
 BESIDE = 0.5
 """Weight of the chunks next to one."""
 LEAST_QUOTED = 3
@@ -136,13 +136,7 @@ def _quoted(chunk: Chunk, passages: Sequence[str]) -> str:
 
 
 def rated(report: Report) -> Report:
-    """Add the relevance of the sentences that make a claim.
-
-    Raises
-    ------
-    InputError
-        If the report has no question.
-    """
+    """Add the relevance of the sentences that make a claim; raise InputError if the report has no question."""
     if not report.prompt.question.strip():
         raise InputError("relevance is that to a question, and the report has none; give question= to check")
     asked = Asked(Context(report.prompt))
@@ -154,18 +148,11 @@ def rated(report: Report) -> Report:
 
 
 def closest_evidence(question: str, passages: Sequence[str]) -> Evidence | None:
-    """Find the sentence or row of the passages that most likely answers a question.
+    """Find the sentence or row of the passages, which may be empty, that most likely answers a question.
 
-    Parameters
-    ----------
-    question, passages
-        Texts; passages may be empty.
-
-    Returns
-    -------
-    Evidence or None
-        Its passage, its text as it stands there, and as ``score`` its relevance in [0, 1]; of equal ones the first. A
-        row comes with the header of its table, an item after its headings and an ellipsis, and a value of JSON as its
-        object, if that has at most 40 words. None if no part of three words or more has a content word of the question.
+    The evidence has its passage, its text as it stands there, and as ``score`` its relevance in [0, 1]; of equal ones
+    the first is taken. A row comes with the header of its table, an item after its headings and an ellipsis, and a
+    value of JSON as its object, if that has at most 40 words. None if no part of three words or more has a content word
+    of the question.
     """
     return Asked(Context(Query(question, tuple(passages)), abbreviations=ENGLISH_ABBREVIATIONS)).evidence()

@@ -28,7 +28,7 @@ LIMIT_NATS = 100.0
 
 @dataclass(frozen=True, slots=True)
 class SentenceTokens:
-    """Signals of a sentence's T >= 1 tokens as the formulas read them, each (T,), in nats; NaN means not measured."""
+    """Signals of a sentence's T >= 1 tokens, each (T,), in nats; NaN means not measured."""
 
     prob: NDArray[np.float64]
     log_prob: NDArray[np.float64]
@@ -40,17 +40,17 @@ class SentenceTokens:
 
 @dataclass(frozen=True)
 class SentenceText:
-    """A sentence of at least one token, with everything that formulas read besides the model's signals."""
+    """A sentence of at least one token, and what formulas read besides the model's signals."""
 
     text: str
     token_count: int | None
-    """Its number of tokens; None if no language model's tokenizer has read it."""
+    """None if no language model's tokenizer has read the sentence."""
     question_words: AbstractSet[str]
     """Content words of the question."""
     lexicon: ContextLexicon | None
     """Words of the passages; None without passages."""
     support: Support | None
-    """Support of the sentence; None if the aligner was not called."""
+    """None if the aligner was not called."""
     earlier: EarlierSentences
 
     @cached_property
@@ -61,7 +61,7 @@ class SentenceText:
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """Description of one feature; it has no formula if ``syncheck.features`` computes a whole family at once."""
+    """Description of one feature; it has no formula if a whole family is computed at once."""
 
     name: str
     group: str
@@ -98,6 +98,14 @@ def _group(group: str, *rows: tuple[Any, ...], cost: str = "none", of_model: boo
 
 def _large(kl: NDArray[np.float64]) -> float:
     return nan if np.isnan(kl).any() else (kl > LARGE_KL_NATS).sum()
+
+
+def _align_score(of: SentenceText) -> float:
+    return nan if of.support is None else of.support.score
+
+
+def _question_overlap(of: SentenceText) -> float:
+    return share(content_words(of.text), of.question_words) if of.question_words else nan
 
 
 _SOURCE = re.compile(
@@ -140,13 +148,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     *_group(
         "aligner",
-        (
-            "align_score",
-            "support of the sentence by the context",
-            _PROBABILITY,
-            1,
-            lambda of: nan if of.support is None else of.support.score,
-        ),
+        ("align_score", "support of the sentence by the context", _PROBABILITY, 1, _align_score),
         ("align_logit", "log-odds of support by the context, before calibration", "nats", 1),
         cost="the aligner",
     ),
@@ -163,20 +165,8 @@ FEATURES: tuple[Feature, ...] = (
     ),
     *_group(
         "question and length",
-        (
-            "question_overlap",
-            "content words that the question holds",
-            _SHARE,
-            0,
-            lambda of: share(content_words(of.text), of.question_words) if of.question_words else nan,
-        ),
-        (
-            "log_tokens",
-            "ln of the number of tokens",
-            "ln tokens, >= 0",
-            0,
-            lambda of: nan if of.token_count is None else log(of.token_count),
-        ),
+        ("question_overlap", "content words that the question holds", _SHARE, 0, _question_overlap),
+        ("log_tokens", "ln of the number of tokens", "ln tokens, >= 0", 0, lambda of: log(of.token_count or nan)),
     ),
     *_group(
         "earlier sentences",
@@ -251,8 +241,7 @@ FEATURE_GROUPS: Mapping[str, tuple[str, ...]] = {
     group: tuple(feature.name for feature in FEATURES if feature.group == group)
     for group in dict.fromkeys(feature.group for feature in FEATURES)
 }
-"""Features by signal. The first five groups are the paper's (Table 4), whose "uncertainty" is entropy and LID; KL and
-the gain in log-probability both compare with no context."""
+"""Features by signal. The first five groups are the paper's (Table 4), whose "uncertainty" is entropy and LID."""
 
 _PAPER = (
     *("min_prob", "mean_prob", "max_entropy", "mean_entropy", LID),
@@ -303,16 +292,14 @@ SCHEMAS: Mapping[str, tuple[str, ...]] = {
 }
 """Features of each released version, in column order; a released version never changes.
 
-For experiments, features can be added to a version by name: ``syncheck.v3+novel_pairs`` has the features of
-``syncheck.v3``, then this one."""
+Features can be added by name: ``syncheck.v3+novel_pairs`` has those of ``syncheck.v3``, then this one."""
 
 
 def feature_schema(version: str, layers: Sequence[int]) -> FeatureSchema:
     """Build the feature schema of a version; raise InputError if there is none.
 
     ``version`` is one of :data:`SCHEMAS`, such as ``"paper.v1"``, or one with features added by name:
-    ``"syncheck.v3+novel_pairs"``. ``layers`` are decoder blocks, counted from 0, in the order of their LID features;
-    they have no effect on a schema without LID.
+    ``"syncheck.v3+novel_pairs"``. ``layers`` are the decoder blocks of LID features, counted from 0, in their order.
     """
     columns = [
         (column, _BY_NAME[name])
@@ -328,10 +315,7 @@ def feature_schema(version: str, layers: Sequence[int]) -> FeatureSchema:
 
 
 def signal_features(signals: SentenceSignals) -> dict[str, float]:
-    """Compute the features with a formula of the model's signals, for a sentence of at least one token.
-
-    Each feature of entropy or KL is non-decreasing in every token's value, which bounds rely on.
-    """
+    """Compute the features of the model's signals; those of entropy and KL never fall as a token's value rises."""
     log_prob, without_context, kl = (
         np.clip(nats.astype(np.float64), -LIMIT_NATS, LIMIT_NATS)
         for nats in (signals.log_prob, signals.log_prob_without_context, signals.kl)
@@ -382,10 +366,7 @@ def _names_of(version: str) -> tuple[str, ...]:
 
 
 def feature_groups(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Group the columns of a schema by signal, in the order of :data:`FEATURE_GROUPS`; no group is empty.
-
-    An unknown column raises InputError.
-    """
+    """Group the columns of a schema by signal, without empty groups; an unknown column raises InputError."""
     if unknown := [name for name in names if not any(_belongs(name, group) for group in FEATURE_GROUPS.values())]:
         raise InputError(
             f"expected features of the groups {', '.join(FEATURE_GROUPS)}; found {', '.join(map(repr, unknown))} in "

@@ -1,7 +1,7 @@
 """Features of one sentence; those of text, context and aligner need no language model.
 
 Groundedness is how much of its wording occurs in the chunks of its context, with more weight on rare words. These
-features are counts and nothing is learnt, so they carry over to sources that were not seen in training.
+features are counts, so they carry over to sources that were not seen in training.
 """
 
 from __future__ import annotations
@@ -18,15 +18,7 @@ import numpy as np
 
 from syncheck.base.errors import InputError
 from syncheck.contrasts.contrast import Contrasted, contrast_with, with_answers
-from syncheck.features.schemas import (
-    FEATURE_GROUPS,
-    FEATURES,
-    LID,
-    SCHEMAS,
-    TEXT_FEATURES,
-    SentenceText,
-    signal_features,
-)
+from syncheck.features import schemas
 from syncheck.reading.claim import says_not_stated, statement
 from syncheck.reading.evidence import BEST_CHUNKS, ContextChunks, bigrams, digits, pieces
 from syncheck.results.types import FeatureSchema, SentenceFeatures, SentenceSignals, Support
@@ -50,9 +42,8 @@ _Item = TypeVar("_Item")
 def groundedness(sentence: str, chunks: ContextChunks, best: Sequence[int], *, rarity: Rarity) -> dict[str, float]:
     """Measure how much of a sentence occurs in the chunks; ``best`` has at most :data:`BEST_CHUNKS`, closest first.
 
-    The values, described in :data:`~syncheck.features.schemas.FEATURES`, are NaN with nothing to count. A sentence that
-    says that something is not stated may name things that the context lacks without being unfaithful; ``absence``
-    accounts for that.
+    The values, described in :data:`~syncheck.features.schemas.FEATURES`, are NaN with nothing to count. ``absence``
+    accounts for sentences that say that something is not stated, which may name things that the context lacks.
     """
     read = words(sentence)
     stems = dict.fromkeys(stem(digits(word)) for word in read)
@@ -72,9 +63,7 @@ def groundedness(sentence: str, chunks: ContextChunks, best: Sequence[int], *, r
             held_near[number] += weight
     return {
         "rarity_nearby": max(held_near) / total if total else nan,
-        "rarity_best": sum(weight for known, weight in weights.items() if known in best_stems) / total
-        if total
-        else nan,
+        "rarity_best": sum(weights[known] for known in weights if known in best_stems) / total if total else nan,
         "pieces_1": _covered(own, held[:1]),
         "pieces_2": _covered(own, held[:2]),
         "pieces_4": _covered(own, held[:BEST_CHUNKS]),
@@ -93,49 +82,48 @@ def _covered(items: frozenset[_Item], known: Sequence[frozenset[_Item]]) -> floa
     return (len(items) - len(items.difference(*known))) / len(items) if items else nan
 
 
-_OF_SIGNALS = frozenset(feature.name for feature in FEATURES if feature.of_model and feature.formula)
+_OF_SIGNALS = frozenset(feature.name for feature in schemas.FEATURES if feature.of_model and feature.formula)
 _SHARES = frozenset(field.name for field in fields(LexicalShares))
 
 
 def sentence_features(
     schema: FeatureSchema,
     signals: SentenceSignals | None,
-    text: SentenceText,
+    text: schemas.SentenceText,
     *,
     text_values: Mapping[str, float] | None = None,
 ) -> SentenceFeatures:
     """Compute the features of one sentence, in float64, by the formulas of the paper's appendix A.1 and our own.
 
-    NaN means not measured: there is no context, aligner, question, LID, number, name or earlier sentence. All features
-    of a sentence without a token are NaN, and those of a language model where ``signals`` is None. ``text_values`` are
-    those of :func:`text_features`.
+    NaN means not measured. All features of a sentence without a token are NaN, and those of a language model where
+    ``signals`` is None. ``text_values`` are those of :func:`text_features`.
     """
     if signals is not None and not len(signals.token_ids):
         return SentenceFeatures(schema, np.full(len(schema.names), nan))
-    values = {name: nan for name in schema.names if name.startswith(LID.format(k=""))}
-    values |= dict.fromkeys(TEXT_FEATURES, nan) | dict(text_values or {})
+    values = {name: nan for name in schema.names if name.startswith(schemas.LID.format(k=""))}
+    values |= dict.fromkeys(schemas.TEXT_FEATURES, nan) | dict(text_values or {})
     wanted = {name for name in schema.names if name not in (text_values or ())}
     if signals is None:
         values |= dict.fromkeys(_OF_SIGNALS, nan)
     else:
-        values |= {LID.format(k=k): value for k, value in signals.lid.items()}
-        values |= {} if wanted.isdisjoint(_OF_SIGNALS) else signal_features(signals)
+        values |= {schemas.LID.format(k=k): value for k, value in signals.lid.items()}
+        values |= {} if wanted.isdisjoint(_OF_SIGNALS) else schemas.signal_features(signals)
     if not wanted.isdisjoint(_SHARES):
         values |= asdict(text.shares) | dict(text_values or {})
-    if not wanted.isdisjoint(FEATURE_GROUPS["earlier sentences"]):
+    if not wanted.isdisjoint(schemas.FEATURE_GROUPS["earlier sentences"]):
         values |= _earlier_features(text)
-    for feature in FEATURES:
+    for feature in schemas.FEATURES:
         if feature.formula is not None and not feature.of_model and feature.name in wanted:
             values[feature.name] = feature.formula(text)
     if unknown := [name for name in schema.names if name not in values]:
         raise InputError(
             f"schema {schema.version!r} has unknown features: {', '.join(map(repr, unknown))}; "
-            f"use a schema of {', '.join(map(repr, SCHEMAS))} or a newer version of this package"
+            f"use a schema of {', '.join(map(repr, schemas.SCHEMAS))} or a newer version of this package"
         )
     return SentenceFeatures(schema, np.array([values[name] for name in schema.names], dtype=np.float64))
 
 
-def _earlier_features(of: SentenceText) -> dict[str, float]:
+def _earlier_features(of: schemas.SentenceText) -> dict[str, float]:
     """Compute features of earlier sentences: errors come in runs, and a sentence without a letter has no others."""
     supports = [support for support in of.earlier.supports if not isnan(support)]
     shares = LexicalShares() if of.lexicon is None else lexical_shares(of.earlier.last, of.lexicon)
@@ -171,15 +159,12 @@ def text_features(
 
     ``logit`` is the log-odds of support, None if not measured; ``read`` is the same of an aligner that reads
     (:func:`read_log_odds`), by which the ledger says which contrasts count. ``best`` has the indices of at most four
-    chunks that share most with the sentence, best first. ``compare`` may be a cached
-    :func:`~syncheck.contrasts.contrast.contrast_with`.
+    chunks that share most with the sentence, best first. ``compare`` may be a cached :func:`contrast_with`.
     """
     stated = statement(sentence)
     contrasted = compare(stated, with_answers(chunks.texts, best))
-    values = asdict(lexical_shares(stated, lexicon))
-    values |= groundedness(stated, chunks, best, rarity=rarity)
+    values = asdict(lexical_shares(stated, lexicon)) | groundedness(stated, chunks, best, rarity=rarity)
     values["contrasts"] = 0.0 if says_not_stated(sentence) else float(len(contrasted.that_speak(read)))
     values["align_logit"] = nan if logit is None else logit
-    values["closeness"] = contrasted.closeness
-    values["novel_pairs"] = novel_pairs(stated, lexicon)
-    return {name: values[name] for name in TEXT_FEATURES}
+    values |= {"closeness": contrasted.closeness, "novel_pairs": novel_pairs(stated, lexicon)}
+    return {name: values[name] for name in schemas.TEXT_FEATURES}

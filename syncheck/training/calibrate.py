@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from syncheck.aggregators import Aggregator, CalibrationMethod, RiskControlledThreshold, fit_calibration
 from syncheck.base.checks import check_choice, scores_with_labels
 from syncheck.base.errors import InputError, InsufficientDataError
-from syncheck.config import VERDICT_THRESHOLDS
+from syncheck.config import VERDICT_THRESHOLDS, MonitorConfig
 from syncheck.evaluation.metrics import cross_fitted_calibration, expected_calibration_error
 from syncheck.features.schemas import is_of_paper
 from syncheck.labelling.responses import Rule
@@ -33,8 +33,7 @@ class Calibrated:
     """A calibrated monitor, and the quality of its scores on the held-out sentences."""
 
     monitor: ModelMonitor | Verifier
-    """The monitor. Its aggregator has a ``calibration`` and, if requested, a ``calibrated_threshold``; FOD's thresholds
-    are on the calibrated scale."""
+    """Its aggregator has a ``calibration`` and, if requested, a ``calibrated_threshold``; FOD's are on that scale."""
     raw: NDArray[np.float64]
     out_of_fold: NDArray[np.float64]
     """(N,) float64: scores after calibration (``raw``: before), by maps fitted without the question of the sentence."""
@@ -76,22 +75,22 @@ def calibrate_monitor(
     """Calibrate a monitor on held-out questions, and choose the score from which sentences may be shown.
 
     An existing calibration is replaced, and the questions of ``measured``, held-out sentences as this monitor measured
-    them, are then among those that the monitor has seen; LID is measured against its own references. Sentences without
-    a score, or labelled as claiming nothing, do not count. If some have no label, the labelled ones may have been
-    chosen by their scores: the share of faithful sentences is then the one that the calibration expects over all, and
-    no guarantee is possible. ``method`` is as in :func:`syncheck.aggregators.fit_calibration`, ``rule`` as in
+    them, are then among those that it has seen; LID is measured against its own references. Sentences without a score,
+    or labelled as claiming nothing, do not count. If some have no label, the labelled ones may have been chosen by
+    their scores: the share of faithful sentences is then the one that the calibration expects over all, and no
+    guarantee is possible. ``method`` is as in :func:`syncheck.aggregators.fit_calibration`, ``rule`` as in
     :func:`syncheck.labelling.label_sentences`.
 
     ``risk`` and ``confidence`` are as in :func:`choose_risk_controlled_threshold`; a risk of None calibrates without a
     threshold. The calibration is fitted to all sentences, the threshold chosen on one random sentence of each question,
-    drawn with ``seed``, for which the guarantee holds; ``every_sentence`` chooses it on all as if they were
-    independent, which those of one question are not, so that the guarantee may fail more often than stated.
+    drawn with ``seed``; ``every_sentence`` chooses it on all as if they were independent, which those of one question
+    are not, so that the guarantee may fail more often than stated.
 
     ``thresholds`` of FOD and of the verdicts are ``carried`` over to the calibrated scores, where they separate the
     same sentences, or ``chosen`` again by the rules of :func:`train_measured`, with the calibrated scores of sentences
     without a label. ``good_share``, in (0, 1], sets tau_1, which FOD, backtracking and abstention use, to the lowest
-    score from which this share of sentences is faithful; a lower tau_2 is raised to it. Choose it on answers of the
-    decoder that it is for, whose choices change the scores. None leaves tau_1.
+    score from which this share of sentences is faithful, and tau_2 to no less; None leaves it. Choose it on answers of
+    the decoder that it is for, whose choices change the scores.
 
     A monitor without an aggregator or that has seen a question (:func:`seen_records`), sentences that cannot be
     calibrated on, and missing labels where a guarantee or a share is requested raise InputError; sentences that do not
@@ -116,38 +115,31 @@ def calibrate_monitor(
             "such a threshold (risk=None, --risk none, without --good-share)"
         )
     y, groups = measured.labels(rule=rule)[used], measured.groups[used]
-    raw_of_all = replace(aggregator, calibration=None, calibrated_threshold=None, prior=None).score(
-        measured.values[scored]
-    )
+    uncalibrated = replace(aggregator, calibration=None, calibrated_threshold=None, prior=None)
+    raw_of_all = uncalibrated.score(measured.values[scored])
     raw = raw_of_all[labelled]
     calibration = fit_calibration(raw, y, method=method)
     scores = calibration.probability(raw)
-    expected = calibration.probability(raw_of_all)
+    of_all = calibration.probability(raw_of_all)
+    expected = np.array(of_all)
     expected[labelled] = y
     threshold = None
     if risk is not None:
         drawn_from = None if every_sentence else groups
         threshold = _guaranteed(scores, y, groups=drawn_from, risk=risk, confidence=confidence, seed=seed)
     calibrated = replace(
-        aggregator,
-        calibration=calibration,
-        calibrated_threshold=threshold,
-        base_rate=float(expected.mean()),
-        prior=None,
+        uncalibrated, calibration=calibration, calibrated_threshold=threshold, base_rate=float(expected.mean())
     )
-    if thresholds == "chosen":
-        config = replace(monitor.config, **thresholds_of(calibration.probability(raw_of_all), expected))
-    else:
-        given = {name: value for name in THRESHOLDS if (value := getattr(monitor.config, name)) is not None}
-        moved: dict[str, Any] = dict(zip(given, _carried(aggregator, calibrated, tuple(given.values())), strict=True))
-        config = replace(monitor.config, **moved)
+    moved = (
+        thresholds_of(of_all, expected) if thresholds == "chosen" else _carried(monitor.config, aggregator, calibrated)
+    )
+    config = replace(monitor.config, **moved)
     counts = len(np.unique(groups)), int((y == 1).sum()), int((y == 0).sum())
     if min(counts) < 2:
         raise InputError(
             "the error of a calibration is measured on held-out questions, which needs at least two questions, two "
             f"faithful and two unfaithful sentences; found {counts[0]}, {counts[1]} and {counts[2]}. {MORE_LABELS}"
         )
-    folds = min(FOLDS, *counts)
     curve = release_curve(scores, y)
     if good_share is not None:
         tau_1 = curve.threshold_for(good_share)
@@ -160,7 +152,7 @@ def calibrate_monitor(
             name=None,
         ),
         raw=raw,
-        out_of_fold=cross_fitted_calibration(raw, y, groups, method=method, folds=folds, seed=seed),
+        out_of_fold=cross_fitted_calibration(raw, y, groups, method=method, folds=min(FOLDS, *counts), seed=seed),
         y=y,
         curve=curve,
     )
@@ -177,20 +169,20 @@ def _guaranteed(scores: Floats, y: NDArray[np.int64], **options: Any) -> RiskCon
         ) from error
 
 
-def _carried(before: Aggregator, after: Aggregator, thresholds: tuple[float, ...]) -> list[float]:
+def _carried(config: MonitorConfig, before: Aggregator, after: Aggregator) -> dict[str, Any]:
     """Carry thresholds on the old scores over to the new scale, so that they separate the same sentences."""
     assert after.calibration is not None
+    given = {name: value for name in THRESHOLDS if (value := getattr(config, name)) is not None}
     at_base = replace(before, base_rate=before.prior, prior=before.base_rate) if before.prior is not None else before
-    held = at_base.at_prior(thresholds)
+    held = at_base.at_prior(list(given.values()))
     raw = held if before.calibration is None else before.calibration.raw(held)
-    return [float(value) for value in after.calibration.probability(raw)]
+    return dict(zip(given, after.calibration.probability(raw).tolist(), strict=True))
 
 
 FOLDS = 5
 """Largest number of folds for the calibration error."""
 FIRST_TOLERATED = 2
-"""Number of unfaithful sentences that the strictest threshold tolerates: one that tolerates none would fail at the
-first annotation error."""
+"""Number of unfaithful sentences, which may be annotation errors, that the strictest threshold tolerates."""
 FIRST_SHARE = 0.1
 """Least share of sentences above the strictest threshold, so that more data do not make it stricter."""
 STEPS = 100
@@ -224,15 +216,14 @@ def choose_risk_controlled_threshold(
     Notes
     -----
     Fixed sequence testing (Learn-then-Test, Angelopoulos et al., 2021). Only the ranks of the scores decide which
-    thresholds are tried: above the first are 10 % of the sentences, and at least as many as are needed to tolerate two
-    unfaithful ones (105 for 5 % and 90 %); each later one has another hundredth above it, and the last releases all.
-    From the strictest down, each is tested by the exact binomial bound (Clopper-Pearson) on the sentences above it, and
-    the first failure ends the search; so the number of thresholds needs no correction.
+    thresholds are tried: above the first are 10 % of the sentences, and enough to tolerate two unfaithful ones (105 for
+    5 % and 90 %); each later one has another hundredth above it, and the last releases all. From the strictest down,
+    each is tested by the exact binomial bound (Clopper-Pearson), and the first failure ends the search; so the number
+    of thresholds needs no correction.
 
-    The guarantee holds over the draw of these sentences, for new sentences drawn independently in the same way: with
-    the same questions, retriever, generators and annotators. It is exact if the share of unfaithful sentences above a
-    threshold crosses ``risk`` only once as the threshold falls, as it does if scores rise with faithfulness; otherwise
-    it holds approximately.
+    The guarantee holds over the draw of these sentences, for new ones drawn in the same way: with the same questions,
+    retriever, generators and annotators. It is exact if the share of unfaithful sentences above a threshold crosses
+    ``risk`` only once as the threshold falls, as it does if scores rise with faithfulness; otherwise approximate.
     """
     values, labels = scores_with_labels(scores, y)
     for name, value in (("risk", risk), ("confidence", confidence)):
@@ -252,18 +243,17 @@ def choose_risk_controlled_threshold(
         if bound > risk:
             break
         counts = (len(values), released, unfaithful)
-        chosen = RiskControlledThreshold(threshold, risk, confidence, *counts, bound, one_per_question=one_per_question)
+        chosen = RiskControlledThreshold(threshold, risk, confidence, *counts, bound, one_per_question)
     if chosen is None:
         unit = "questions" if one_per_question else "sentences"
-        raise _refusal(values, labels, released, unfaithful, risk=risk, confidence=confidence, unit=unit)
+        raise _refusal(values, labels, released, unfaithful, risk, confidence, unit)
     return chosen
 
 
 def unfaithful_bound(unfaithful: int, released: int, *, confidence: float) -> float:
     """Compute the Clopper-Pearson upper bound on the share of unfaithful sentences, in [0, 1].
 
-    It is the share at which the probability of ``unfaithful`` or fewer among ``released`` independent sentences is
-    ``1 - confidence``; 1 if all are unfaithful or there are none.
+    At it, ``unfaithful`` or fewer among ``released`` have probability ``1 - confidence``; 1 if all are unfaithful.
     """
     from scipy.special import betaincinv
 
@@ -273,10 +263,7 @@ def unfaithful_bound(unfaithful: int, released: int, *, confidence: float) -> fl
 
 
 def one_of_each_group(groups: ArrayLike, *, seed: int) -> NDArray[np.int64]:
-    """Draw one random sentence of each group, as indices in ascending order.
-
-    Draw once: trying seeds until a threshold pleases breaks its guarantee.
-    """
+    """Draw one random sentence of each group, as indices in ascending order."""
     names = np.asarray(groups)
     order = np.random.default_rng(seed).permutation(len(names))
     _, first = np.unique(names[order], return_index=True)
@@ -298,33 +285,21 @@ def _sequence(values: Floats, risk: float, confidence: float) -> Iterator[float]
 
 
 def sentences_needed(unfaithful: int = 0, *, risk: float = 0.05, confidence: float = 0.9) -> int:
-    """Count the fewest released sentences that can include ``unfaithful`` ones under a bound of ``risk``.
-
-    That is the least number of labelled sentences above a threshold for which ``risk`` can be guaranteed with
-    ``confidence``.
-    """
+    """Count the fewest sentences above a threshold, ``unfaithful`` of them unfaithful, that guarantee ``risk``."""
     from scipy.stats import nbinom
 
     return int(unfaithful + 1 + nbinom.ppf(confidence, unfaithful + 1, risk))
 
 
 def _refusal(
-    values: Floats,
-    labels: NDArray[np.int64],
-    released: int,
-    unfaithful: int,
-    *,
-    risk: float,
-    confidence: float,
-    unit: str,
+    values: Floats, labels: NDArray[np.int64], released: int, unfaithful: int, risk: float, confidence: float, unit: str
 ) -> InsufficientDataError:
     count = len(values)
     guarantee = f"at most {risk:.3g} unfaithful with {confidence:.3g} confidence"
     if unfaithful == released == 0:
         needed = sentences_needed(risk=risk, confidence=confidence)
-        return InsufficientDataError(
-            f"expected held-out {unit}, found none; {guarantee} needs {needed} at least", more_needed=needed
-        )
+        message = f"expected held-out {unit}, found none; {guarantee} needs {needed} at least"
+        return InsufficientDataError(message, more_needed=needed)
     drawn = "" if unit == "sentences" else ", one of each question"
     above = f"of the {released} sentences with the highest scores, out of {count}{drawn}, {unfaithful} are unfaithful"
     more = _more_needed(count, released, unfaithful, risk, confidence)

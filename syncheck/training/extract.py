@@ -48,8 +48,8 @@ def measure(
 
     ``left_out`` of the result has the reasons for records whose prompts cannot be used or do not fit the model's window
     or memory, or for which the model's outputs are not finite. If no record has a sentence, InputError is raised; if
-    the aligner fails on a record, whose sentences would permanently lack a feature, TextGeneratorError. Errors of
-    records are those of :func:`~syncheck.labelling.labelled_responses`.
+    the aligner fails on a record, TextGeneratorError. Errors of records are those of
+    :func:`~syncheck.labelling.labelled_responses`.
     """
     records = labelled_responses(records)
     check_sentences(monitor, records)
@@ -100,7 +100,7 @@ def _instrument(monitor: ModelMonitor | Verifier) -> ModelMonitor | Verifier:
     return monitor if isinstance(monitor, Verifier) or monitor.reads_signals else monitor.verifier
 
 
-def _bounds(spans: Iterable[SentenceSpan]) -> list[tuple[int, int]]:
+def _bounds(spans: Iterable[SentenceSpan | SentenceScore]) -> list[tuple[int, int]]:
     return [(span.start, span.end) for span in spans]
 
 
@@ -139,11 +139,10 @@ def measure_records(
         _require_support(kept[place][0], answer.sentences)
         answers[place] = answer
         bar.update()
-    done = [answers[place] for place in sorted(answers)]
-    activations = _stacked([signals.activations for answer in done for signals in answer.signals])
-    return _measured(
-        monitor, [kept[i][0] for i in sorted(answers)], left_out, [answer.sentences for answer in done], activations
-    )
+    done = [(kept[place][0], answer) for place, answer in sorted(answers.items())]
+    activations = _stacked([signals.activations for _, answer in done for signals in answer.signals])
+    measured = [(record, answer.sentences) for record, answer in done]
+    return _measured(monitor, measured, left_out, activations)
 
 
 def _read_response(monitor: ModelMonitor, prompt: RagPrompt, record: LabelledResponse) -> GivenResponse:
@@ -164,15 +163,14 @@ def _read_as_text(
     monitor: ModelMonitor | Verifier, verifier: Verifier, records: Sequence[LabelledResponse], *, bar: tqdm
 ) -> MeasuredSentences:
     """Measure the features of text alone."""
-    answers = []
+    measured = []
     for record in records:
         given = own_sentences(record, bounds_of(verifier, record))
         response = record.response if given is None else None
-        sentences = verifier.answer(query_of(record), response, sentences=given).sentences
-        _require_support(record, sentences)
-        answers.append(sentences)
+        measured.append((record, verifier.answer(query_of(record), response, sentences=given).sentences))
+        _require_support(*measured[-1])
         bar.update()
-    return _measured(monitor, records, {}, answers, {})
+    return _measured(monitor, measured, {}, {})
 
 
 def _require_support(record: LabelledResponse, sentences: Sequence[SentenceScore]) -> None:
@@ -186,23 +184,20 @@ def _require_support(record: LabelledResponse, sentences: Sequence[SentenceScore
 
 def _measured(
     monitor: ModelMonitor | Verifier,
-    records: Sequence[LabelledResponse],
+    measured: Sequence[tuple[LabelledResponse, Sequence[SentenceScore]]],
     left_out: Mapping[str, str],
-    answers: Sequence[Sequence[SentenceScore]],
     activations: Mapping[int, NDArray[np.float32]],
 ) -> MeasuredSentences:
-    sentences = [sentence for answer in answers for sentence in answer]
+    sentences = [sentence for _, answer in measured for sentence in answer]
     rows = [list(sentence.features.values()) for sentence in sentences]
-    bounds = [(sentence.start, sentence.end) for sentence in sentences]
-    owners = [index for index, answer in enumerate(answers) for _ in answer]
     return MeasuredSentences(
         schema=monitor.schema,
         values=np.array(rows, np.float64).reshape(len(rows), len(monitor.schema.names)),
         activations=activations,
-        bounds=np.array(bounds, np.int64).reshape(len(bounds), 2),
+        bounds=np.array(_bounds(sentences), np.int64).reshape(len(sentences), 2),
         texts=tuple(sentence.text for sentence in sentences),
-        owners=np.array(owners, np.int64),
-        records=tuple(records),
+        owners=np.array([index for index, (_, answer) in enumerate(measured) for _ in answer], np.int64),
+        records=tuple(record for record, _ in measured),
         left_out=left_out,
         segmenter=monitor.config.segmenter,
     )

@@ -5,26 +5,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
 from syncheck import checkpoint
 from syncheck.aggregators import Aggregator
-from syncheck.aggregators.kinds import AggregatorKind, check_kind, shrunk_towards
+from syncheck.aggregators.kinds import AggregatorKind, GivenKind, check_kind, shrunk_towards
 from syncheck.aggregators.models import Network
 from syncheck.aligners import Aligner
 from syncheck.base.errors import InputError
 from syncheck.config import DEFAULT_SCHEMA, KEPT, PRECISION, MonitorConfig, Template
+from syncheck.evaluation import EvaluationTable, System, aggregator_systems, auroc_table, out_of_fold_scores
 from syncheck.evaluation.metrics import Folding, fold_numbers, json_number, with_interval
-from syncheck.evaluation.tables import (
-    EvaluationRow,
-    EvaluationTable,
-    System,
-    aggregator_systems,
-    auroc_table,
-    out_of_fold_scores,
-)
+from syncheck.evaluation.tables import EvaluationRow
 from syncheck.features.schemas import needs_signals
 from syncheck.labelling.responses import Rule
 from syncheck.model_monitor import ModelMonitor
@@ -37,14 +31,11 @@ from syncheck.verifier import Verifier
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from syncheck.aggregators.monotone import MonotoneLogisticRegression
-
 GENERIC_ROW, ALIGNER_ROW, SHRUNK = "generic", "aligner alone", "shrunk"
 """Names of what trained kinds are compared with, and of the regression that is pulled towards ``generic``."""
 TrainedKind = AggregatorKind | Literal["best", "shrunk", "generic"]
-"""Kinds to train. ``shrunk`` is a logistic regression that is pulled towards ``generic``, with few labels more than
-with many; ``generic`` keeps that aggregator and chooses thresholds for it. Both need an aligner that ``generic`` was
-trained with and a schema with its features."""
+"""Kinds to train. ``shrunk`` is a logistic regression pulled towards ``generic``, more strongly with fewer labels;
+``generic`` keeps that aggregator and chooses thresholds for it. Both need its aligner and its features."""
 
 logger = logging.getLogger(__name__)
 
@@ -60,15 +51,13 @@ def monitor_of(
     """Make the untrained monitor that measured sentences are of: schema, segmentation and template are theirs.
 
     Given the model that measured them, with its tokenizer, the monitor is of class ``kind``. Without it, features of
-    text alone make a verifier, and other features a monitor that is not loaded: it can be trained and saved, with the
-    fingerprint in the provenance. ``source`` names the sentences in messages. If a model is needed, and neither given
-    nor named by the sentences, InputError is raised; if they were measured with another model or aligner,
-    MismatchError.
+    text alone make a verifier, and others an :class:`UnloadedMonitor` with the fingerprint in the provenance.
+    ``source`` names the sentences in messages. If a model is needed, and neither given nor named by the sentences,
+    InputError is raised; if they were measured with another model or aligner, MismatchError.
     """
-    lid = [name.rpartition("_")[2] for name in measured.schema.names if name.startswith("lid_layer_")]
     config = MonitorConfig(
         schema=measured.schema.version,
-        layers=tuple(map(int, lid)),
+        layers=tuple(int(name.rpartition("_")[2]) for name in measured.schema.names if name.startswith("lid_layer_")),
         segmenter=measured.segmenter,
         template=cast(Template, measured.provenance.get("template", "auto")),
     )
@@ -97,8 +86,8 @@ class Trained:
     kind: str
     """The kind that was chosen: a row of the table."""
     table: EvaluationTable
-    """Out-of-fold figures: of ``generic`` and of the aligner alone, if both can be had, then of each kind, on the same
-    sentences and folds. Gains are over the first row. The figure of a kind that was chosen is slightly optimistic."""
+    """Out-of-fold figures: of ``generic`` and of the aligner alone, if both can be had, then of each kind, slightly
+    optimistic for the chosen one. Gains are over the first row."""
 
     @property
     def row(self) -> EvaluationRow:
@@ -107,7 +96,7 @@ class Trained:
 
     @property
     def doubt(self) -> str | None:
-        """Say plainly what these labels do not show: that training is better than no training; None if they do."""
+        """Say that these labels do not show that training is better than no training; None if they do."""
         first, row = self.table.rows[0], self.row
         if self.kind == GENERIC_ROW:
             return "generic is kept: the monitor has its aggregator, with thresholds chosen on these labels"
@@ -123,10 +112,7 @@ class Trained:
 def fit_measured(
     untrained: ModelMonitor | Verifier | UnloadedMonitor, measured: MeasuredSentences, **options: Any
 ) -> ModelMonitor | Verifier | UnloadedMonitor:
-    """Train the aggregator of a monitor or a verifier; parameters and errors are those of :func:`train_measured`.
-
-    A doubt about it is logged as a warning.
-    """
+    """Train a monitor as :func:`train_measured` does, and log a doubt about it as a warning."""
     trained = train_measured(untrained, measured, **options)
     if trained.doubt is not None:
         logger.warning(trained.doubt)
@@ -137,7 +123,7 @@ def train_measured(
     untrained: ModelMonitor | Verifier | UnloadedMonitor,
     measured: MeasuredSentences,
     *,
-    aggregator: TrainedKind | MonotoneLogisticRegression = "best",
+    aggregator: TrainedKind | GivenKind = "best",
     rule: Rule = "overlap",
     seed: int = 0,
     precision: float = PRECISION,
@@ -145,10 +131,9 @@ def train_measured(
 ) -> Trained:
     """Train the aggregator of a monitor or a verifier on sentences that it has measured, and compare it.
 
-    The aggregator and references of ``untrained``, if it has any, are not used; see :func:`monitor_of` for a file of
-    features. The other parameters are as in :meth:`syncheck.Monitor.fit`. Sentences that cannot be used, and a kind
-    that needs ``generic`` where it cannot be had, raise InputError; those of another model, aligner or configuration
-    MismatchError.
+    The aggregator and references of ``untrained``, if it has any, are not used. The other parameters are as in
+    :meth:`syncheck.Monitor.fit`. Sentences that cannot be used, and a kind that needs ``generic`` where it cannot be
+    had, raise InputError; those of another model, aligner or configuration MismatchError.
     """
     check_kind(aggregator, others=("best", SHRUNK, GENERIC_ROW))
     check_measured_by(measured, untrained)
@@ -173,14 +158,8 @@ def train_measured(
         trained, config = _aggregator_of(generic), replace(config, schema=generic.config.schema, layers=())
     else:
         # A feature that none of these sentences has, such as a number, or that no aligner measured, is NaN throughout.
-        trained = Aggregator.fit(
-            chosen.features(np.arange(len(chosen.y))),
-            chosen.y,
-            schema=measured.schema,
-            kind=kinds[kind],
-            seed=seed,
-            allow_unmeasured=True,
-        )
+        X, y = chosen.features(np.arange(len(chosen.y))), chosen.y
+        trained = Aggregator.fit(X, y, schema=measured.schema, kind=kinds[kind], seed=seed, allow_unmeasured=True)
         if parts:
             parts["lid_references"] = measured.lid_references(chosen.labels, chosen.used)
     figures = {row.system: [json_number(x) for x in (row.auroc, row.low, row.high)] for row in table.rows}
@@ -190,7 +169,7 @@ def train_measured(
     )
 
 
-Kinds: TypeAlias = "dict[str, AggregatorKind | MonotoneLogisticRegression]"
+Kinds = dict[str, GivenKind]
 
 
 def _generic_for(untrained: ModelMonitor | Verifier | UnloadedMonitor) -> checkpoint.Stored | None:
@@ -200,9 +179,7 @@ def _generic_for(untrained: ModelMonitor | Verifier | UnloadedMonitor) -> checkp
     return stored if stored is not None and set(stored.schema.names) <= set(untrained.schema.names) else None
 
 
-def _kinds(
-    aggregator: TrainedKind | MonotoneLogisticRegression, generic: checkpoint.Stored | None, names: Sequence[str]
-) -> Kinds:
+def _kinds(aggregator: TrainedKind | GivenKind, generic: checkpoint.Stored | None, names: Sequence[str]) -> Kinds:
     """List what is trained, by name, in the order of the table."""
     kinds: Kinds = {}
     if generic is not None and aggregator in ("best", SHRUNK):
@@ -246,10 +223,7 @@ def _compared(
 
 
 def _chosen(table: EvaluationTable, kinds: Kinds) -> str:
-    """Choose the kind with the highest AUROC, which must be above that of ``generic`` beyond its interval.
-
-    Otherwise it is the one that is pulled towards ``generic``, if its AUROC is higher, or ``generic`` itself.
-    """
+    """Choose the kind with the highest AUROC if it beats ``generic`` beyond its interval, or else what is nearer."""
     rows = {row.system: row for row in table.rows}
     best = max((rows[name] for name in kinds), key=lambda row: row.auroc)
     if GENERIC_ROW not in rows or best.gain_low > 0:

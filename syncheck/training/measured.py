@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from syncheck.base.errors import InputError, MismatchError
 from syncheck.base.printable import shortened
+from syncheck.base.records import SHOWN
 from syncheck.config import LID_REFERENCES
 from syncheck.features.schemas import TEXT_FEATURES
 from syncheck.labelling.ragtruth import Selection
@@ -45,8 +46,7 @@ class MeasuredSentences:
 
     schema: FeatureSchema
     values: NDArray[np.float64]
-    """(N, F) float64: features, with LID against the monitor's references, NaN if it has none; :meth:`features` takes
-    references from a part of these sentences instead."""
+    """(N, F) float64: features, with LID against the monitor's references, NaN if it has none."""
     activations: Mapping[int, NDArray[np.float32]]
     """By decoder block, (N, H) float32: NaN for a sentence without a token of its own."""
     bounds: NDArray[np.int64]
@@ -95,16 +95,12 @@ class MeasuredSentences:
 
     @property
     def claims(self) -> NDArray[np.bool_]:
-        """True for checkable sentences that claim something, as far as their text tells, (N,).
-
-        The others get a score by the paper's features alone.
-        """
+        """True for checkable sentences that claim something, as far as their text tells, (N,)."""
         earlier: dict[int, list[str]] = {}
         claimless = []
         for text, owner in zip(self.texts, self.owners.tolist(), strict=True):
             before = earlier.setdefault(owner, [])
-            claim = Claim(text, SentenceSpan(0, 0, len(text), 0, 0)).after(before)
-            claimless.append(claim.without_claim is not None)
+            claimless.append(Claim(text, SentenceSpan(0, 0, len(text), 0, 0)).after(before).without_claim is not None)
             before.append(text)
         return self.checkable & ~np.array(claimless, dtype=np.bool_)
 
@@ -143,15 +139,10 @@ class MeasuredSentences:
         return np.asarray(train[(labels[train] == 1) & has_state][: self.max_references])
 
     def features(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Compute features (N, F) whose LID references come only from the sentences ``train``.
-
-        A sentence is never compared with references of its own group, so that training sentences are measured like new
-        ones.
-        """
+        """Compute features (N, F), with LID among references from the sentences ``train`` of other groups."""
         values = self.values.copy()
         references = self.references(labels, train)
-        # Whole numbers, since comparing N x T strings takes fifty times as long.
-        _, groups = np.unique(self.groups, return_inverse=True)
+        _, groups = np.unique(self.groups, return_inverse=True)  # numbers: N x T strings take fifty times as long
         own = groups[:, None] == groups[references][None, :]  # (N, T)
         for layer, states in self.activations.items():
             column = self.schema.names.index(f"lid_layer_{layer}")
@@ -171,8 +162,8 @@ class MeasuredSentences:
 def joined(parts: Sequence[MeasuredSentences]) -> MeasuredSentences:
     """Join measured sentences of several parts or files, in order.
 
-    No parts raise InputError. Parts that were measured with different models, aligners, schemas, model widths,
-    segmentations, templates or numbers of references raise MismatchError.
+    No parts raise InputError; parts of different models, widths, aligners, schemas, segmentations, templates or numbers
+    of references raise MismatchError.
     """
     if not parts:
         raise InputError("expected at least one file of measured sentences; found none")
@@ -180,6 +171,7 @@ def joined(parts: Sequence[MeasuredSentences]) -> MeasuredSentences:
     for part in parts:
         _check_alike(first, part)
     starts = np.cumsum([0, *(len(part.records) for part in parts)])
+    shared = {n: v for n, v in first.provenance.items() if all(part.provenance.get(n) == v for part in parts)}
     return MeasuredSentences(
         schema=first.schema,
         values=np.concatenate([part.values for part in parts]),
@@ -195,38 +187,30 @@ def joined(parts: Sequence[MeasuredSentences]) -> MeasuredSentences:
         left_out={name: reason for part in parts for name, reason in part.left_out.items()},
         max_references=first.max_references,
         segmenter=first.segmenter,
-        provenance={
-            name: value
-            for name, value in first.provenance.items()
-            if all(part.provenance.get(name) == value for part in parts)
-        },
+        provenance=shared,
     )
 
 
 def _check_alike(first: MeasuredSentences, other: MeasuredSentences) -> None:
-    widths = [
+    widths, other_widths = (
         {layer: states.shape[1] for layer, states in part.activations.items()} if len(other.texts) else None
         for part in (first, other)
-    ]
+    )
     references, other_references = first.max_references, other.max_references
-    differing = {
+    remedy = "Measure all of them with one model and the same options"
+    for what, pair in {
         "features": schemas_apart(first.schema, other.schema),
         "segmentation": segmenters_apart(first.segmenter, other.segmenter),
         "LID references": None if references == other_references else (references, other_references),
-        "width of the activations by layer": None if widths[0] == widths[1] else (widths[0], widths[1]),
-    }
-    for what, pair in differing.items():
+        "width of the activations by layer": None if widths == other_widths else (widths, other_widths),
+    }.items():
         if pair is not None:
             raise MismatchError(
                 f"measured sentences can be joined only if they were measured in the same way; expected {what} "
-                f"{pair[0]}, found {pair[1]}. Measure all of them with one model and the same options"
+                f"{pair[0]}, found {pair[1]}. {remedy}"
             )
-    check_same_instrument(
-        first.provenance,
-        other.provenance,
-        what="measured sentences can be joined if they were measured alike; some were",
-        remedy="Measure all of them with one model and the same options",
-    )
+    what = "measured sentences can be joined if they were measured alike; some were"
+    check_same_instrument(first.provenance, other.provenance, what=what, remedy=remedy)
 
 
 def _given_label(record: LabelledResponse, start: int, end: int) -> Label:
@@ -252,11 +236,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 def left_out_lines(measured: MeasuredSentences) -> list[str]:
-    """Describe the responses that do not count, in one line for each reason, with their ids.
-
-    Responses without a context, which get no score, come first. Reasons that differ only in numbers are given once, for
-    the first response.
-    """
+    """Describe the responses that do not count, with their ids, in one line for reasons that differ only in numbers."""
     alike: dict[str, list[str]] = {}
     for name, reason in measured.left_out.items():
         alike.setdefault(_NUMBER.sub("0", reason), []).append(name)
@@ -309,14 +289,10 @@ def narrowed(measured: MeasuredSentences, schema: FeatureSchema) -> MeasuredSent
 def against_references(measured: MeasuredSentences, monitor: ModelMonitor | Verifier) -> MeasuredSentences:
     """Recompute LID against a monitor's own references; NaN at layers without references."""
     values = measured.values.copy()
-    lid_references = None if isinstance(monitor, Verifier) else monitor.lid_references
+    references = (None if isinstance(monitor, Verifier) else monitor.lid_references) or LidReferences({})
     for layer, states in measured.activations.items():
         column = measured.schema.names.index(f"lid_layer_{layer}")
-        values[:, column] = (
-            lid_references.lid_of(layer, states)
-            if lid_references is not None and layer in lid_references.references
-            else np.nan
-        )
+        values[:, column] = references.lid_of(layer, states) if layer in references.layers else np.nan
     return replace(measured, values=values)
 
 
@@ -329,8 +305,8 @@ def check_measured_by(
 ) -> None:
     """Check that sentences were measured with a monitor's model, aligner, template, segmentation and features.
 
-    Facts that the provenance lacks are not compared; ``source`` names the sentences in the message, and ``remedy`` ends
-    it if segmentation or features differ. Another measurement raises MismatchError.
+    If not, as far as the provenance tells, MismatchError is raised. ``source`` names the sentences in the message, and
+    ``remedy`` ends it if segmentation or features differ.
     """
     if measured.provenance:
         check_same_instrument(
@@ -350,28 +326,22 @@ def check_measured_by(
             )
 
 
-_MOST_SHOWN = 60
-
-
 def segmenters_apart(expected: SegmenterConfig, found: SegmenterConfig) -> tuple[str, str] | None:
     """List the fields in which two segmentations differ, with the values of each; None if there are none."""
-    values = [(f.name, getattr(expected, f.name), getattr(found, f.name)) for f in fields(SegmenterConfig)]
-    if not (differing := [row for row in values if row[1] != row[2]]):
-        return None
+    names = [f.name for f in fields(SegmenterConfig) if getattr(expected, f.name) != getattr(found, f.name)]
     first, second = (
-        " and ".join(f"{row[0]}={shortened(repr(row[column]), _MOST_SHOWN)}" for row in differing) for column in (1, 2)
+        " and ".join(f"{name}={shortened(repr(getattr(one, name)), SHOWN)}" for name in names)
+        for one in (expected, found)
     )
-    return first, second
+    return (first, second) if names else None
 
 
 def schemas_apart(expected: FeatureSchema, found: FeatureSchema) -> tuple[str, str] | None:
     """Name the versions of two schemas or, within one version, the features that only one has; None if equal."""
-    if expected == found:
-        return None
     if expected.version != found.version:
         return repr(expected.version), repr(found.version)
     first, second = (
         f"{one.version!r} with {', '.join(n for n in one.names if n not in other.names) or 'no more'}"
         for one, other in ((expected, found), (found, expected))
     )
-    return first, second
+    return None if expected == found else (first, second)

@@ -48,12 +48,9 @@ _LAYOUT = 2
 def write_parquet(measured: MeasuredSentences, path: str | Path) -> None:
     """Write one row for each sentence: record, group, generator, task, text, bounds, labels, features, activations.
 
-    The labelled response itself, as JSON, is in the row of its first sentence. The feature schema, the provenance and
-    responses without a sentence are in the file's metadata, so that :func:`read_parquet` restores everything.
-
-    The file is written under a temporary name and verified before it is renamed, so it is never incomplete. One that
-    cannot be read again raises CheckpointError, and an older file at ``path`` is kept. Without pyarrow,
-    MissingExtraError is raised.
+    The labelled response itself, as JSON, is in the row of its first sentence; the feature schema, the provenance and
+    responses without a sentence are in the metadata. The file is verified before it replaces one at ``path``: if it
+    cannot be read again, CheckpointError is raised. Without pyarrow, MissingExtraError is raised.
     """
     with MissingExtraError.unless("pyarrow", "data"):
         import pyarrow as pa
@@ -98,19 +95,18 @@ def write_parquet(measured: MeasuredSentences, path: str | Path) -> None:
     }
     table, noted = pa.table(columns), json.dumps(facts, ensure_ascii=False).encode()
     table = table.replace_schema_metadata({_KEY: noted, _DIGEST: _digest(noted, table.schema)})
-    place = Path(path)
-    with replaced(place) as (file, unfinished):
+    remedy = " and was removed. Check the disk and run again; if that is sound, measure fewer responses into one file"
+    with replaced(place := Path(path)) as (file, unfinished):
         parquet.write_table(table, file, write_page_checksum=True)
         file.flush()
-        _check_readable(unfinished, place)
+        with _reading(f"what was written for {place} cannot be read", remedy):
+            with parquet.ParquetFile(unfinished, page_checksum_verification=True) as written:
+                for _ in written.iter_batches():  # reading verifies the checksums
+                    pass
 
 
 def read_parquet(path: str | Path) -> MeasuredSentences:
-    """Read what :func:`write_parquet` wrote.
-
-    A file that is missing, damaged, of an earlier layout or not one of measured sentences raises CheckpointError;
-    without pyarrow, MissingExtraError is raised.
-    """
+    """Read what :func:`write_parquet` wrote, or raise CheckpointError; without pyarrow, MissingExtraError."""
     with _reading(f"{path} is not a file of measured sentences", "; write one with `syncheck features`") as parquet:
         with parquet.ParquetFile(path, page_checksum_verification=True) as file:
             facts = _facts(path, file.schema_arrow)
@@ -171,23 +167,11 @@ def _digest(noted: bytes, schema: pa.Schema) -> bytes:
     return hashlib.sha256(noted + json.dumps(schema.names).encode()).hexdigest().encode()
 
 
-def _check_readable(unfinished: Path, place: Path) -> None:
-    """Read a whole file, in batches of rows, and verify its checksums."""
-    remedy = " and was removed. Check the disk and run again; if that is sound, measure fewer responses into one file"
-    with (
-        _reading(f"what was written for {place} cannot be read", remedy) as parquet,
-        parquet.ParquetFile(unfinished, page_checksum_verification=True) as file,
-    ):
-        for _ in file.iter_batches():
-            pass
-
-
 def _responses(table: pa.Table, facts: Mapping[str, Any]) -> tuple[LabelledResponse, ...]:
     """Read the responses of the rows and those without a sentence, in their original order."""
     texts = {int(index): text for index, text in facts["without sentence"].items()}
-    for index, text in zip(table["owner"].to_pylist(), table[_RESPONSE].to_pylist(), strict=True):
-        if text is not None:
-            texts[index] = text
+    rows = zip(table["owner"].to_pylist(), table[_RESPONSE].to_pylist(), strict=True)
+    texts |= {index: text for index, text in rows if text is not None}
     return tuple(response_from_json(texts[index]) for index in range(facts["responses"]))
 
 
@@ -227,15 +211,11 @@ def _row(measured: MeasuredSentences, index: int) -> dict[str, Any]:
 
 def _of_row(row: Mapping[str, Any], record: LabelledResponse, monitor: ModelMonitor | Verifier) -> MeasuredSentences:
     """Read the sentences in a row that :func:`_row` wrote; none if the response was left out."""
-    none: dict[str, NDArray[Any]] = {
-        "values": np.zeros((0, len(monitor.schema.names))),
-        "bounds": np.zeros((0, 2), np.int64),
-    }
-    arrays: dict[str, NDArray[Any]] = none if "error" in row else load(b64decode(row["arrays"]))
+    arrays: dict[str, NDArray[Any]] = {} if "error" in row else load(b64decode(row["arrays"]))
     return MeasuredSentences(
         schema=monitor.schema,
-        values=arrays.pop("values"),
-        bounds=arrays.pop("bounds"),
+        values=arrays.pop("values", np.zeros((0, len(monitor.schema.names)))),
+        bounds=arrays.pop("bounds", np.zeros((0, 2), np.int64)),
         activations={layer: arrays[str(layer)] for layer in sorted(map(int, arrays))},
         texts=tuple(row.get("texts", ())),
         owners=np.zeros(len(row.get("texts", ())), np.int64),
@@ -257,30 +237,30 @@ def measure_to_parquet(
 ) -> MeasuredSentences | None:
     """Measure labelled responses into a Parquet file, part by part; None if rows of other shards are missing.
 
-    Rows are stored in the folder ``<output>.parts``, a :class:`~syncheck.corpus.Store`. A process that is started again
-    measures only missing records, so that a kill costs at most one part, and the file is the same as
-    without the kill. Once the rows of all records are there, they are joined in the order of the records and replace
-    ``output``.
+    Rows are stored in the folder ``<output>.parts``, a :class:`~syncheck.corpus.Store`, so that a kill costs at most
+    one part. A process that is started again measures only missing records. Once the rows of all records are there,
+    they are joined in the order of the records and replace ``output``: the same file as without the kill.
 
     ``records`` are the whole corpus, for every ``shard`` (i, n), i from 1, which measures every n-th part. Processes
     share the folder, or their folders are merged; the one that finds all rows joins them, and a single shard removes
     the folder after verifying ``output``. ``batch_size`` is as in :func:`measure` and may change when a run continues.
 
-    Errors are those of :func:`measure`, and CheckpointError if the written file cannot be read again, where the parts
-    are kept. If the folder has rows of another model, aligner or config, MismatchError is raised.
+    Errors are those of :func:`measure`, CheckpointError if the written file cannot be read again, where the parts are
+    kept, and MismatchError if the folder has rows of another model, aligner or config.
     """
     output, records = Path(output), labelled_responses(records)
     _check_asked(output, batch_size, part_size, shard)
-    number, count = shard
-    facts = _run_facts(monitor)
+    (number, count), facts = shard, _run_facts(monitor)
     contents = [response_to_json(replace(record, source=None, line=None)).encode() for record in records]
     lines = [
         Line(str(r.source or "records"), i, of) for i, (r, of) in enumerate(zip(records, contents, strict=True), 1)
     ]
     provenance = {"records": hashlib.sha256(b"\n".join(contents)).hexdigest(), **facts}
     folder = output.with_name(f"{output.name}.parts")
-    if not folder.exists() and (finished := _read(output, provenance)) is not None:
-        return finished
+    if not folder.exists():
+        with suppress(CheckpointError):
+            if (finished := read_parquet(output)).provenance == provenance:
+                return finished
     own = [record for i, record in enumerate(records) if i // part_size % count == number - 1]
     if is_new := not folder.exists():
         check_sentences(monitor, own)  # what is refused must leave no folder
@@ -326,8 +306,7 @@ def _check_asked(output: Path, batch_size: int, part_size: int, shard: tuple[int
 @contextmanager
 def _entered(folder: Path, facts: Mapping[str, str], *, shared: bool) -> Iterator[Store]:
     """Open a store; a new one that gets no row because of an error is removed, since it would refuse other options."""
-    is_new = not folder.exists()
-    store = Store(folder, facts, shared=shared)
+    is_new, store = not folder.exists(), Store(folder, facts, shared=shared)
     try:
         yield store
     except BaseException:
@@ -348,11 +327,3 @@ def _run_facts(monitor: ModelMonitor | Verifier) -> dict[str, str]:
         "LID references": "none" if references is None else digest.hexdigest(),
         **run_facts(monitor),
     }
-
-
-def _read(path: Path, provenance: dict[str, str]) -> MeasuredSentences | None:
-    """Read the sentences in a file; None if it is missing, damaged or of another run."""
-    with suppress(CheckpointError):
-        if (measured := read_parquet(path)).provenance == provenance:
-            return measured
-    return None

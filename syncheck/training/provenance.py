@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from operator import eq
@@ -32,10 +32,7 @@ _NAMED_BY = {"weights sha256": "model", "aligner weights sha256": "aligner"}
 
 
 def instrument_of(monitor: ModelMonitor | Verifier | UnloadedMonitor) -> dict[str, str]:
-    """Collect the facts that determine a monitor's measurements, together with schema and segmentation, by name.
-
-    A digest of weights that is None is left out.
-    """
+    """Collect the known facts that determine a monitor's measurements, besides schema and segmentation, by name."""
     model: dict[str, Any] = {}
     if isinstance(monitor, UnloadedMonitor):
         model = dict(monitor.model)
@@ -95,19 +92,14 @@ DIGITS = 16
 def question_digests(records: Iterable[LabelledResponse]) -> set[str]:
     """Compute digests that identify the questions of records, for a monitor's ``trained_on``.
 
-    There are two for each question: one of it with its passages, and one of it with its group. They do not depend on
-    the answer, ids or white space.
+    There are two for each question, with its passages and with its group. White space does not count.
     """
     return {digest for record in records for digest in _digests(record)}
 
 
 def seen_records(monitor: ModelMonitor | Verifier, records: Sequence[LabelledResponse]) -> list[LabelledResponse]:
-    """Find the records whose questions a monitor was trained or calibrated on.
-
-    A question is known if it was asked over the same passages or within the same group.
-    """
-    known = monitor.trained_on
-    return [record for record in records if not known.isdisjoint(_digests(record))]
+    """Find the records whose questions, over the same passages or in the same group, a monitor has seen."""
+    return [record for record in records if not monitor.trained_on.isdisjoint(_digests(record))]
 
 
 def refuse_seen(
@@ -125,13 +117,10 @@ def refuse_seen(
         )
 
 
-def _digests(record: LabelledResponse) -> tuple[str, str]:
-    return _digest("passages", record.question, *record.passages), _digest("group", record.question, record.group)
-
-
-def _digest(kind: str, *texts: str) -> str:
-    plain = json.dumps([kind, *(" ".join(text.split()) for text in texts)])
-    return f"sha256:{hashlib.sha256(plain.encode()).hexdigest()[:DIGITS]}"
+def _digests(record: LabelledResponse) -> Iterator[str]:
+    for kind, texts in (("passages", record.passages), ("group", (record.group,))):
+        plain = json.dumps([kind, *(" ".join(text.split()) for text in (record.question, *texts))])
+        yield f"sha256:{hashlib.sha256(plain.encode()).hexdigest()[:DIGITS]}"
 
 
 @dataclass(frozen=True, slots=True)

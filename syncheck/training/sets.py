@@ -1,7 +1,4 @@
-"""Labelled sets of measured sentences, and thresholds chosen on held-out ones.
-
-The decoder's thresholds are chosen by the share of good sentences wanted, those of verdicts by a named precision.
-"""
+"""Labelled sets of measured sentences, and thresholds chosen on held-out ones."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ logger = logging.getLogger(__name__)
 SetName = Literal["strict", "paper"]
 """``strict``: sentences with a letter, which are unfaithful if they overlap any span, even one that is true of the
 world. ``paper``: all sentences, which are unfaithful if a span contains them or they contain it, unless it is marked as
-true of the world. Neither has sentences of responses without a context, which get no score."""
+true of the world. Responses without a context are in neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +69,14 @@ class LabelledSet:
 def labelled_set(measured: MeasuredSentences, name: SetName) -> LabelledSet:
     """Select a benchmark set of measured sentences; see :data:`SetName`. An unknown name raises InputError."""
     check_choice(name, "the set", SetName)
-    if name == "strict":
-        used = np.flatnonzero(measured.with_letter & measured.with_context & measured.labelled)
-        return LabelledSet(measured, measured.labels(rule="overlap"), used)
-    labels = measured.labels(rule="paper", implicit_true=False)
-    return LabelledSet(measured, labels, np.flatnonzero(measured.with_context & measured.labelled))
+    strict = name == "strict"
+    labels = measured.labels(rule="overlap") if strict else measured.labels(rule="paper", implicit_true=False)
+    used = measured.with_context & measured.labelled & (measured.with_letter | (not strict))
+    return LabelledSet(measured, labels, np.flatnonzero(used))
 
 
 HELD_OUT_FOLDS = 5
-"""Number of folds on whose held-out scores a monitor's thresholds are chosen: training needs at least as many
-questions, faithful sentences and unfaithful sentences."""
-
+"""Number of folds on whose held-out scores a monitor's thresholds are chosen."""
 MORE_LABELS = "Label responses to more questions"
 _WHY = f"because the thresholds are chosen by cross-validation with {HELD_OUT_FOLDS} folds"
 
@@ -110,8 +104,8 @@ def check_enough(chosen: LabelledSet) -> None:
 
 
 PRUNE_ALARMS = 2.5
-"""Factor by which more faithful sentences may lie below tau_2 than below tau_1: backtracking costs a search, so it must
-be rare; pruning only chooses among existing samples."""
+"""Factor by which more faithful sentences may lie below tau_2, which prunes samples, than below tau_1, which costs a
+search."""
 LEAST_SUPPORTED = 10
 """Number of held-out sentences that must reach a threshold for their share of faithful ones to count."""
 NEVER = 1.0
@@ -129,12 +123,11 @@ def choose_thresholds(scores: ArrayLike, y: ArrayLike, *, kept: float = KEPT) ->
     """Choose both thresholds by the share of faithful sentences that stay above them.
 
     ``backtrack`` is the largest score of a faithful sentence that has at most ``1 - kept`` of the faithful sentences
-    below it, and ``prune`` the same with 2.5 times that share. The rule does not need calibrated scores, and a stricter
-    aggregator causes no more alarms. A share outside (0, 1] raises InputError.
+    below it, and ``prune`` the same with 2.5 times that share.
 
     ``scores`` (N,) are P(faithful) of sentences that the aggregator was not trained on, and ``y`` (N,) their labels: 1
     faithful, 0 unfaithful. A sentence without a label may have a calibrated probability, in (0, 1), in its place.
-    Different shapes, a value outside its range, and a missing label raise InputError.
+    Different shapes, a value outside its range, (0, 1] for ``kept``, and a missing label raise InputError.
     """
     if not 0 < kept <= 1:
         raise InputError(f"the share of faithful sentences kept must be above 0 and at most 1; found {kept}")
@@ -150,8 +143,7 @@ def choose_thresholds(scores: ArrayLike, y: ArrayLike, *, kept: float = KEPT) ->
 class VerdictThresholds(NamedTuple):
     """Scores below which a sentence is called unsupported, and from which it is called supported.
 
-    ``supported`` is None if the labels do not give the precision asked for. ``precision`` is that of the threshold, or
-    else the largest that any threshold gives.
+    ``supported`` is None if the labels do not give the precision asked for; ``precision`` is then the largest of any.
     """
 
     unsupported: float
@@ -197,10 +189,7 @@ def _scores_and_labels(scores: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.floa
 def thresholds_of(
     scores: ArrayLike, y: ArrayLike, *, precision: float = PRECISION, kept: float = KEPT
 ) -> dict[str, Any]:
-    """Choose the decoder's thresholds and those of verdicts, as fields of a config.
-
-    If the labels do not give the precision, no sentence is called supported, and a warning says so.
-    """
+    """Choose the decoder's thresholds and those of verdicts, as fields of a config; warn if none is ``supported``."""
     decoder = choose_thresholds(scores, y, kept=kept)
     verdicts = choose_verdict_thresholds(scores, y, precision=precision)
     if verdicts.supported is None:
@@ -233,7 +222,7 @@ class ReleaseCurve:
     def threshold_for(self, share: float) -> float:
         """Find the lowest threshold at which at least this share, in (0, 1], of the released sentences is faithful.
 
-        A share outside (0, 1] raises InputError, and one that no threshold reaches raises InsufficientDataError.
+        Another share raises InputError, and one that no threshold reaches InsufficientDataError.
         """
         if not 0 < share <= 1:
             raise InputError(f"the share of good sentences must be above 0 and at most 1; found {share}")
@@ -250,8 +239,7 @@ class ReleaseCurve:
 def release_curve(scores: ArrayLike, y: ArrayLike) -> ReleaseCurve:
     """Compute the shares of released sentences, and of faithful ones among them, by threshold.
 
-    ``scores`` (N,) are P(faithful) of at least one held-out sentence, preferably written by the decoder that the
-    threshold is for; ``y`` (N,) is 1 for faithful and 0 for unfaithful.
+    ``scores`` (N,) are P(faithful) of at least one held-out sentence; ``y`` (N,) is 1 for faithful, 0 for unfaithful.
     """
     values, labels = np.asarray(scores, np.float64), np.asarray(y, np.float64)
     thresholds, firsts = np.unique(np.sort(values), return_index=True)
