@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from math import exp, log, log1p
 from typing import Literal, cast
 
@@ -50,14 +51,9 @@ def _of_kind(kind: str) -> list[tuple[Wanted, re.Pattern[str]]]:
 
 
 def absence_in(sentence: str, question: str) -> Absence | None:
-    """Read what a sentence says is absent.
+    """Read what a sentence says is absent: "the mill opened" (time) in "They do not say when the mill opened".
 
     None if it names nothing and there is no question that would, or points to what it states itself.
-
-    Examples
-    --------
-    >>> absence_in("The passages do not say when the mill opened.", "")
-    Absence(text='the mill opened', wanted='time', rest='', is_loose=False)
     """
     stated = _ENGLISH["opening"].sub("", statement(sentence).strip(" .!()"))
     parts = [part for part in _ENGLISH["but"].split(stated) if part.strip()]
@@ -71,11 +67,8 @@ def absence_in(sentence: str, question: str) -> Absence | None:
         if _ENGLISH["points"].fullmatch(named):
             return None
         if named or question.strip():
-            is_loose = (
-                not named
-                or _ENGLISH["qualified"].search(part) is not None
-                or _ENGLISH["one passage"].search(sentence) is not None
-            )
+            loose = _ENGLISH["qualified"].search(part) or _ENGLISH["one passage"].search(sentence)
+            is_loose = not named or loose is not None
             return Absence(*wanted_by(named or question), rest, is_loose)
     return None
 
@@ -95,10 +88,7 @@ def wanted_by(text: str) -> tuple[str, Wanted]:
 def probes(absence: Absence, chunks: Iterable[str]) -> list[str]:
     """Word the claims of which one is supported if the chunks tell what is said to be absent; none if they cannot.
 
-    Examples
-    --------
-    >>> probes(Absence("the mill opened", "time"), ["It burned in 1911.", "Fire!"])
-    ['The mill opened in 1911.']
+    For the time of "the mill opened", "It burned in 1911." gives "The mill opened in 1911.".
     """
     text, after = absence.text, ""
     inverted = _ENGLISH["auxiliary"].match(text)
@@ -110,28 +100,24 @@ def probes(absence: Absence, chunks: Iterable[str]) -> list[str]:
     wording = _ENGLISH.get(f"candidate {absence.wanted}")
     if wording is None:
         is_told = absence.wanted != "reason" or any(_ENGLISH["reason"].search(chunk) for chunk in chunks)
-        told = (
-            absence.text
-            if absence.wanted == "truth" and after
-            else re.sub(r"(?<=\w)\s+(?:do(?:es)?|did|means?)$", "", text)
-        )
+        is_asked = absence.wanted == "truth" and after
+        told = absence.text if is_asked else re.sub(r"(?<=\w)\s+(?:do(?:es)?|did|means?)$", "", text)
         return [_sentence(told)] if is_told else []
     candidates = (match[0].strip(" .,") for chunk in chunks for match in wording.finditer(chunk))
-    worded = [_with(text, after, candidate, absence.wanted) for candidate in candidates]
+    worded = (_sentence(_with(text, after, candidate, absence.wanted)) for candidate in candidates)
     return list(dict.fromkeys(worded))[:MOST_PROBES]
 
 
 def _with(text: str, after: str, candidate: str, wanted: Wanted) -> str:
-    is_noun = re.match(r"(?:the|its|their|a|an)\s", text, re.IGNORECASE) is not None
     if re.match(r"(?:the\s+)?number\s+of\b", text, re.IGNORECASE):
-        return _sentence(f"{text} is {candidate.split()[0]}")
-    if wanted == "person" and not is_noun:
-        return _sentence(f"{candidate} {text}")
+        return f"{text} is {candidate.split()[0]}"
+    if wanted == "person" and not re.match(r"(?:the|its|their|a|an)\s", text, re.IGNORECASE):
+        return f"{candidate} {text}"
     if wanted == "which":
-        return _sentence(f"the {text} is {candidate}")
+        return f"the {text} is {candidate}"
     if wanted == "person" or (not after and wanted_by(text)[1] == wanted):
-        return _sentence(f"{text} is {candidate}")
-    return _sentence(f"{text}{after} {candidate}")
+        return f"{text} is {candidate}"
+    return f"{text}{after} {candidate}"
 
 
 def _sentence(text: str) -> str:
@@ -194,7 +180,7 @@ def look_for(
     judged = iter(ask(index.passages, every) if every else ())
     presences: list[Presence | None] = []
     for (absence, _), wanted in zip(said, tried, strict=True):
-        supports = [support for support in (next(judged) for _ in wanted or ()) if isinstance(support, Support)]
+        supports = [one for one in islice(judged, len(wanted or ())) if isinstance(one, Support)]
         if wanted is None or len(supports) < len(wanted):
             presences.append(None)
             continue

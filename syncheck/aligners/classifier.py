@@ -76,8 +76,7 @@ def load_scorer(
 
     ``entailment`` is the index of the class that means "supported"; None finds it by its name in the config. InputError
     if it cannot be found, or does not apply. With ``minicheck``, a classifier is one of MiniCheck's encoders (Tang et
-    al., 2024), RoBERTa and DeBERTa: two-class classifiers that were trained on document and claim as one text, joined
-    by the tokenizer's end-of-sequence token. Another checkpoint raises CheckpointError.
+    al., 2024), with two classes, trained on document and claim as one text. Other checkpoints raise CheckpointError.
     """
     if _writes_text(path):
         if entailment is not None:
@@ -169,8 +168,7 @@ def _classifier(path: Path | str) -> PreTrainedModel:
 def _window(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
     """Find the longest input, in tokens, that both tokenizer and position embeddings allow.
 
-    Relative positions have no limit (XLNet states -1, T5 nothing); the tokenizer's limit then counts, or
-    ``UNSTATED_WINDOW``. BART's table has two more rows, which its offset takes.
+    Relative positions have no limit (XLNet states -1, T5 nothing). BART's table has two more rows, for its offset.
     """
     config = model.config
     positions: int = getattr(config, "max_position_embeddings", None) or 0
@@ -211,10 +209,9 @@ class ClassifierAligner(OfNetwork):
     """Scores claims with an NLI, fact-checking or MiniCheck checkpoint; its ``scorer`` takes pairs that fit its window.
 
     The sentences of the context are packed, in order, into premises that fit the window together with the claim; all
-    premises are scored. A claim that would take more than half of the window is cut into parts. The score of a part is
-    the highest over the premises; that of the claim is the lowest over its parts, each of which needs support. The
-    evidence is the sentence of the deciding premise that shares most with the deciding part
-    (:meth:`EvidenceIndex.best`).
+    are scored. A claim that would take more than half of the window is cut into parts. The score of a part is the
+    highest over the premises; that of the claim is the lowest over its parts, each of which needs support. The evidence
+    is the sentence of the deciding premise that shares most with the deciding part.
     """
 
     def __init__(
@@ -274,12 +271,10 @@ class ClassifierAligner(OfNetwork):
             if pending and fits(*pending, chunk):
                 pending = (*pending, chunk)
                 continue
-            if pending:
-                yield pending
-            *whole, pending = cut(chunk)
-            yield from whole
-        if pending:
-            yield pending
+            *whole, last = cut(chunk)
+            yield from ([pending, *whole] if pending else whole)
+            pending = last
+        yield pending
 
 
 def _support(passages: Sequence[str], parts: Mapping[str, tuple[float, _Premise]]) -> Support:
@@ -300,13 +295,12 @@ INSTRUCTION_SHARE = 0.25
 class CriticAligner(ClassifierAligner):
     """Scores claims by the critique tokens of a Self-RAG checkpoint (CriticTok of the paper, section 4.1).
 
-    The model was trained with Self-RAG's tokens and is in evaluation mode. ``instruction`` is the question that the
-    response answers; a monitor passes its own, see :meth:`about`. InputError is raised if it takes more than a quarter
-    of the window.
+    ``instruction`` is the question that the response answers; a monitor passes its own, see :meth:`about`. InputError
+    if it takes more than a quarter of the window.
 
     The score is P([Fully supported]), directly after the claim, divided by the sum of the three tokens' probabilities.
-    The paper divides by the sum of the other two, which gives the odds of the same share: these rank sentences alike,
-    but are not a probability. A context that does not fit is scored in parts; see :class:`ClassifierAligner`.
+    The paper divides by the sum of the other two, which gives the odds of the same share. A context that does not fit
+    is scored in parts; see :class:`ClassifierAligner`.
     """
 
     def __init__(
@@ -323,9 +317,7 @@ class CriticAligner(ClassifierAligner):
         super().__init__(scorer, name=name)
 
     @classmethod
-    def load(  # type: ignore[override]  # it has no classes
-        cls, path: Path | str, *, device: str | torch.device = "cpu"
-    ) -> CriticAligner:
+    def load(cls, path: Path | str, *, device: str | torch.device = "cpu") -> CriticAligner:  # type: ignore[override]
         """Load a Self-RAG checkpoint by folder or name: float32 on a CPU, its own type elsewhere."""
         return cls(*load_model(path, device), name=f"critic:{path}")
 

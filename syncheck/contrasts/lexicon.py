@@ -32,16 +32,14 @@ class Unit(NamedTuple):
     name: str
 
 
-def _units() -> Iterator[tuple[str, Unit]]:
-    for quantity, line in asset_lines("contrasts/units.txt"):
-        for entry in line.split(" / "):
-            size, *names = entry.split()
-            yield from ((name, Unit(quantity, float(size), names[0])) for name in names)
-
-
 CLASSES: Mapping[str, frozenset[str]] = asset_words("contrasts/words.txt")
 """Words of each class."""
-UNITS: Mapping[str, Unit] = dict(_units())
+UNITS: Mapping[str, Unit] = {
+    name: Unit(quantity, float(size), names[0])
+    for quantity, line in asset_lines("contrasts/units.txt")
+    for size, *names in map(str.split, line.split(" / "))
+    for name in names
+}
 """Unit of each name."""
 SYMBOLS = {"%": "percent", "$": "dollars", "€": "euros", "£": "pounds", "¥": "yen", "CHF": "francs"}
 """Names of signs."""
@@ -123,10 +121,7 @@ class Token:
 
 
 def tokens_of(text: str) -> Iterator[Token]:
-    """Read the words and numbers of a text that is written out (:class:`~syncheck.text.notation.WrittenOut`).
-
-    A full stop after "Dr.", or "p.m." before a small letter, ends no clause.
-    """
+    """Read the words and numbers of a text that is written out (:class:`~syncheck.text.notation.WrittenOut`)."""
     matches, start, clause, end, last = list(word_pattern(_SIGNS, _NUMBER).finditer(text)), True, 0, 0, ""
     for match, following in zip_longest(matches, matches[1:]):
         written = match.group()
@@ -177,16 +172,13 @@ def _is_abbreviated(word: str, following: str) -> bool:
 
 def _is_like_a_name(written: str, word: str) -> bool:
     """Tell whether the first word of a sentence is a name, or unknown: "Laudo founded it"."""
-    return (
-        written.istitle()
-        and len(written) >= LONG - 1
-        and (word in packaged_names() or not packaged_rarity().counts.get(stem(word)))
-    )
+    may_be = written.istitle() and len(written) >= LONG - 1
+    return may_be and (word in packaged_names() or not packaged_rarity().counts.get(stem(word)))
 
 
 @lru_cache(1 << 14)
 def _word_of(written: str) -> tuple[str, str, bool]:
-    """Find the normalised form of a word as written, its stem, and whether it is a content word."""
+    """Find a word's normal form, its stem, and whether it is a content word."""
     lower = written.lower()
     known = SYMBOLS.get(written) or _KNOWN.get(lower) or _figures(written)
     if lower in UNITS:

@@ -100,7 +100,7 @@ class ParsedText:
 
     @cached_property
     def part_of(self) -> Mapping[int, int]:
-        """The number of each token's part."""
+        """Number of each token's part."""
         return {place: number for number, part in enumerate(self.parts) for place in part}
 
     @cached_property
@@ -132,16 +132,13 @@ class ParsedText:
         return len(content & other.stems) / len(content) if content else 0.0
 
     def with_names(self, names: AbstractSet[str], plain: AbstractSet[str]) -> ParsedText:
-        """Build the text with names that others write with a capital, and without those that they write without one.
-
-        Only the first word of a clause, which is written with a capital anyway, is changed.
-        """
-        tokens = []
-        for place, token in enumerate(self.tokens):
-            is_first = place == 0 or token.clause != self.tokens[place - 1].clause
-            is_name = token.name if not is_first else token.text[0].isupper() and token.word not in plain
-            is_name = is_name and (token.name or token.word in names)
-            tokens.append(token if is_name == token.name else replace(token, name=is_name))
+        """Correct which first words of clauses, written with a capital anyway, are names, by how others write them."""
+        tokens, clause = list(self.tokens), -1
+        for place, token in enumerate(tokens):
+            is_known = token.text[0].isupper() and token.word not in plain and (token.name or token.word in names)
+            if token.clause != clause and is_known != token.name:
+                tokens[place] = replace(token, name=is_known)
+            clause = token.clause
         return self if tuple(tokens) == self.tokens else ParsedText(self.notation, tuple(tokens))
 
     def name_at(self, place: int) -> range:
@@ -184,30 +181,22 @@ def _begins_part(text: str, *around: Token) -> bool:
     following = after[0] if is_joined and after else token
     if before.number and following.number and is_year(before) <= is_year(following):
         return False
-    if is_joined or token.clause != before.clause:
-        return True
-    gap = text[before.end : token.start]
-    return gap != " " and _PART_ENDS.search(gap) is not None
+    has_mark = _PART_ENDS.search(text, before.end, token.start) is not None
+    return is_joined or token.clause != before.clause or has_mark
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
     """One value in a text, with what it is stated of."""
 
-    first: int
-    last: int
-    """Places of the first and last token of the value."""
+    span: range
+    """The places of the value's tokens."""
     subject: frozenset[str]
     """Stems of what is said of this value alone."""
     relation: frozenset[str]
     """Stems of what is said of the other values of its clause as well."""
     denied: bool
     quantity: Quantity | None = None
-
-    @property
-    def span(self) -> range:
-        """The places of the value's tokens."""
-        return range(self.first, self.last + 1)
 
     @property
     def stems(self) -> frozenset[str]:
@@ -223,7 +212,7 @@ def facts_of(side: ParsedText, values: Sequence[range], quantities: Sequence[Qua
     """Build the fact of each value, given by the places of its tokens; each other word belongs to the nearest value.
 
     What comes before the first value of a clause belongs to the later ones too, except as many words as these have in
-    its place: "sells 400 loaves on weekdays and 650 on Saturdays", "adults pay 12 euros, students 8".
+    its place: "adults pay 12 euros, students 8".
     """
     taken = {place for value in values for place in value}
     counted = {stem for one in quantities for stem in one.counted}
@@ -232,43 +221,39 @@ def facts_of(side: ParsedText, values: Sequence[range], quantities: Sequence[Qua
     for place, token in enumerate(side.tokens):
         if place in taken or not (token.content or token.number):
             continue
-        near = [n for n, value in enumerate(values) if side.tokens[value[0]].clause == token.clause]
-        if near:
-            owned[min(near, key=lambda n: (_distance(side, place, values[n]), n))].add(place)
-    for n, value in enumerate(values):
-        clause = side.tokens[value[0]].clause
-        mates = [m for m, other in enumerate(values) if side.tokens[other[0]].clause == clause]
-        if n == mates[0] and len(mates) > 1:
-            fewest = min(sum(place < values[m][0] for place in owned[m]) for m in mates[1:])
-            head = sorted(place for place in owned[n] if place < value[0])[fewest:]
-            owned[n] -= set(head)
-            for m in mates:
+        distances = []
+        for n, value in enumerate(values):
+            if side.tokens[value[0]].clause == token.clause:
+                end = value[0] if place < value[0] else value[-1]
+                distances.append((abs(place - end) + ACROSS * abs(side.part_of[place] - side.part_of[end]), n))
+        if distances:
+            owned[min(distances)[1]].add(place)
+    for clause in {side.tokens[value[0]].clause for value in values}:
+        first, *others = (n for n, value in enumerate(values) if side.tokens[value[0]].clause == clause)
+        if others:
+            fewest = min(sum(place < values[m][0] for place in owned[m]) for m in others)
+            head = sorted(place for place in owned[first] if place < values[first][0])[fewest:]
+            owned[first] -= set(head)
+            for m in (first, *others):
                 shared[m] |= side.stems_at(head)
     facts = []
     for n, value in enumerate(values):
         stems = side.stems_at(owned[n])
-        others = side.stems_at(place for m, places in enumerate(owned) if m != n for place in places)
-        relation = shared[n] | (counted & (others | stems if len(values) > 1 else others))
+        relation = shared[n] | (counted & side.stems_at(set().union(*owned)) if len(values) > 1 else set())
         of = quantities[n] if quantities else None
-        facts.append(Fact(value[0], value[-1], stems - relation, frozenset(relation), side.denied(value[0]), of))
+        facts.append(Fact(value, stems - relation, frozenset(relation), side.denied(value[0]), of))
     return facts
 
 
-def _distance(side: ParsedText, place: int, value: range) -> int:
-    end = value[0] if place < value[0] else value[-1]
-    return abs(place - end) + ACROSS * abs(side.part_of[place] - side.part_of[end])
-
-
 def quantity_facts(side: ParsedText, quantities: Sequence[Quantity]) -> list[Fact]:
-    """Build the facts whose values are some of the quantities; the others are what is said of these."""
+    """Build the facts whose values are some of the quantities."""
     return facts_of(side, [range(one.first, one.last + 1) for one in quantities], quantities)
 
 
 def in_notation_of(claim: ParsedText, sides: Sequence[ParsedText]) -> str:
     """Rewrite a sentence so that its quantities are written as in texts that have the same ones.
 
-    "It starts at half past two." beside "Doors open at 14:30." is "It starts at 14:30.". A quantity that a text has in
-    the same writing stays as it is, and so does one that no text has.
+    "It starts at half past two." beside "Doors open at 14:30." is "It starts at 14:30.".
     """
     end, pieces = 0, []
     for one in claim.quantities:

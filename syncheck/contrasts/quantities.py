@@ -6,7 +6,8 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from itertools import pairwise, takewhile
+from typing import Any, Literal
 
 from syncheck.contrasts.lexicon import (
     CALENDAR,
@@ -42,7 +43,7 @@ NEARLY = 1.0
 EITHER = "either half of the day"
 """Stands in for the unit of a time."""
 
-_PLAIN = re.compile(r"\d+(?:\.\d+)?")
+_FIGURES = re.compile(r"\d+(?:\.\d+)?")
 _CLOCK = re.compile(r"(\d{1,2})[:.](\d\d)(?::\d\d)?|(\d{1,2})")
 _MONTHS = tuple(MAY if name == "May" else name.lower() for name in MONTHS)
 _PER = frozenset("per a an each every".split())
@@ -93,10 +94,12 @@ def quantities_in(text: str, tokens: Sequence[Token]) -> Iterator[Quantity]:
     """Yield the quantities in order; one without unit takes that of the next, as in "5 and 7 grams"."""
     read: list[Quantity] = []
     for one in _read(text, tokens):
-        if read and _is_part(text, tokens, read[-1], one):  # "2 hours 30 minutes", "2 dollars and 50 cents"
-            total = read[-1].low + one.low
-            whole = replace(read[-1], last=one.last, stop=one.stop, low=total, high=total, loosely=read[-1].low)
-            read[-1] = replace(whole, number=total / size_of(whole))
+        whole = read[-1] if read else one
+        is_part = whole.kind == one.kind in _SUMMED and whole.last >= whole.stop and size_of(whole) > size_of(one)
+        if is_part and between(text, tokens[whole.last], tokens[one.first]) in ("", ",", "and"):
+            total = whole.low + one.low  # "2 hours 30 minutes", "2 dollars and 50 cents"
+            whole = replace(whole, last=one.last, stop=one.stop, number=total / size_of(whole), loosely=whole.low)
+            read[-1] = replace(whole, low=total, high=total)
         else:
             read.append(one)
     place = 0
@@ -114,19 +117,13 @@ def quantities_in(text: str, tokens: Sequence[Token]) -> Iterator[Quantity]:
         yield one
 
 
-def _is_part(text: str, tokens: Sequence[Token], one: Quantity, after: Quantity) -> bool:
-    """Tell whether a quantity is what another has beyond whole units, as the 30 minutes of "2 hours and 30 minutes"."""
-    is_smaller = one.kind == after.kind in _SUMMED and one.last >= one.stop and size_of(one) > size_of(after)
-    return is_smaller and between(text, tokens[one.last], tokens[after.first]) in ("", ",", "and")
-
-
 def size_of(one: Quantity) -> float:
     """Look up the size of a quantity's unit in the basic one, 1 if it is not converted."""
     return (UNITS[one.unit].size if one.unit in UNITS else 0.0) or 1.0
 
 
 def _joined(text: str, tokens: Sequence[Token], one: Quantity, after: Quantity) -> str:
-    """Classify: "range" for "between 5 and 7" and "5 to 7 grams", "list" for "5 and 7 grams", "" for anything else."""
+    """Classify: "range" for "between 5 and 7" and "5 to 7 grams", "list" for "5 and 7 grams", "" for others."""
     if one.last + 1 == after.first:
         has_dash = between(text, tokens[one.last], tokens[after.first]) in ("-", "\u2013")
         return "range" if has_dash and (after.kind != "bare" or one.kind == "year") else ""
@@ -144,10 +141,9 @@ def _read(text: str, tokens: Sequence[Token]) -> Iterator[Quantity]:
         token = tokens[place]
         is_month = token.word in _MONTHS and token.text[0].isupper()
         if token.word == "twice":
-            yield Quantity(place, place, place + 1, 2.0, 2.0, 2.0, "count", counted=frozenset({"time"}))
+            yield _plain(place, place, 2.0, "count", counted=frozenset({"time"}))
         if token.word in NOON:
-            minutes = float(HALF_DAY * (token.word == "noon"))
-            yield Quantity(place, place, place + 1, minutes, minutes, minutes, "clock")
+            yield _plain(place, place, float(HALF_DAY * (token.word == "noon")), "clock")
         other = _share(text, tokens, place) or _ordinal(text, tokens, place)
         if other is not None:
             yield other
@@ -162,6 +158,11 @@ def _read(text: str, tokens: Sequence[Token]) -> Iterator[Quantity]:
         place += 1
 
 
+def _plain(first: int, last: int, value: float, kind: str, **more: Any) -> Quantity:
+    """Make the quantity of a value that is neither bounded nor converted, and has no unit after it."""
+    return Quantity(first, last, last + 1, value, value, value, kind, **more)
+
+
 def _is_code(text: str, token: Token) -> bool:
     """Tell whether a number is that of a name such as "X2" or "A-4", of a citation, "[3]", or of a list, "1. "."""
     before, after = text[: token.start], text[token.end :]
@@ -173,7 +174,8 @@ def _date(text: str, tokens: Sequence[Token], place: int) -> Quantity | None:
     """Read "3 March 2020", "March 3, 2020" and "March 2020"; of "03/05/2020", which may be either, the year alone."""
     after = tokens[place + 1 : place + 3]
     if len(after) == 2 and is_year(after[1]) and re.match(r"(\d\d?[-/]){2}\d{4}", text[tokens[place].start :]):
-        return _dated(place, place + 2, int(after[1].text), 0, 0)
+        year = int(after[1].text)
+        return _plain(place, place + 2, 372.0 * year, "date", date=(year, 0, 0))
     is_day_first = _day(tokens[place]) > 0 and bool(after) and after[0].word in _MONTHS
     month_place = place + 1 if is_day_first else place
     if tokens[month_place].word not in _MONTHS:
@@ -186,18 +188,14 @@ def _date(text: str, tokens: Sequence[Token], place: int) -> Quantity | None:
     if last + 1 < len(tokens) and is_year(tokens[last + 1]):
         if between(text, tokens[last], tokens[last + 1]) in ("", ","):
             year, last = int(tokens[last + 1].word), last + 1
-    return _dated(place, last, year, month, day) if day or year else None
+    value = 372.0 * year + 31 * month + day
+    return _plain(place, last, value, "date", date=(year, month, day)) if day or year else None
 
 
 def _day(token: Token) -> int:
     """Look up the day of the month that a number such as "3" or "3rd" may be; 0 for anything else."""
     number = int(token.word) if token.word.isdecimal() else ordinal_of(token) or 0
     return number if number <= 31 and token.text[0].isdigit() else 0
-
-
-def _dated(first: int, last: int, year: int, month: int, day: int) -> Quantity:
-    value = 372.0 * year + 31 * month + day
-    return Quantity(first, last, last + 1, value, value, value, "date", date=(year, month, day))
 
 
 def _clock(tokens: Sequence[Token], place: int) -> Quantity | None:
@@ -249,12 +247,12 @@ def _ordinal(text: str, tokens: Sequence[Token], place: int) -> Quantity | None:
     if number is None or is_unit:
         return None
     counted = frozenset(token.stem for token in _adjoining(text, tokens, place + 1)[:1] if token.content)
-    return Quantity(place, place, place + 1, number, number, number, "ordinal", counted=counted)
+    return _plain(place, place, number, "ordinal", counted=counted)
 
 
 def _amount(text: str, tokens: Sequence[Token], first: int) -> Quantity | None:
     """Read a number, such as "45" or "45 thousand", with its unit."""
-    if not _PLAIN.fullmatch(tokens[first].word) and tokens[first].word != "one":
+    if not _FIGURES.fullmatch(tokens[first].word) and tokens[first].word != "one":
         return None
     value = 1.0 if tokens[first].word == "one" else float(tokens[first].word)
     stop, before = first + 1, tokens[first - 1] if first else None
@@ -263,7 +261,7 @@ def _amount(text: str, tokens: Sequence[Token], first: int) -> Quantity | None:
             break
         value, stop = value * SCALES[tokens[stop].word], stop + 1
     if tokens[first].text.isupper() and before is not None:  # a Roman numeral
-        return Quantity(first, first, stop, value, value, value, "code", unit=before.stem)
+        return replace(_plain(first, first, value, "code", unit=before.stem), stop=stop)
     measured = _measured(text, tokens, first, stop, value)
     if stop == first + 1 and _THOUSANDFOLD.fullmatch(tokens[first].text):
         measured = replace(measured, loosely=1000 * measured.low)
@@ -273,7 +271,7 @@ def _amount(text: str, tokens: Sequence[Token], first: int) -> Quantity | None:
 def _measured(text: str, tokens: Sequence[Token], first: int, stop: int, value: float) -> Quantity:
     """Add what is measured, by the words after a number and the sign before it."""
     start, before = tokens[first].start, tokens[first - 1] if first else None
-    plain = Quantity(first, stop - 1, stop, value, value, value, "bare")
+    plain = _plain(first, stop - 1, value, "bare")
     if re.search(r"(?:^|[\s(])-$", text[:start]) or (before is not None and before.word == "minus"):
         plain = replace(plain, low=-value, high=-value)
     after = _adjoining(text, tokens, stop)
@@ -286,8 +284,7 @@ def _measured(text: str, tokens: Sequence[Token], first: int, stop: int, value: 
     is_in_year = before is not None and before.word in _IN_YEAR
     if is_alone and (not after or not after[0].content or (is_in_year and after[0].word not in UNITS)):
         return replace(plain, kind="year")
-    is_coded = before is not None and before.word in CLASSES["codes"] and before.word != "no"
-    if before is not None and is_coded and (not after or after[0].word not in UNITS):
+    if before is not None and before.word in CLASSES["codes"] - {"no"} and (not after or after[0].word not in UNITS):
         return replace(plain, kind="code", unit=before.stem)
     if not after:
         return plain
@@ -306,14 +303,11 @@ def _measured(text: str, tokens: Sequence[Token], first: int, stop: int, value: 
 
 def _adjoining(text: str, tokens: Sequence[Token], stop: int) -> Sequence[Token]:
     """Collect up to three words after a number that nothing separates from it."""
-    adjoining: list[Token] = []
-    for place in range(stop, min(stop + 3, len(tokens))):
-        if between(text, tokens[place - 1], tokens[place]) not in ("", "-", "/"):
-            break
-        if tokens[place].number or tokens[place].word in CALENDAR:
-            break
-        adjoining.append(tokens[place])
-    return adjoining
+    adjoin = (
+        between(text, before, token) in ("", "-", "/") and not token.number and token.word not in CALENDAR
+        for before, token in pairwise(tokens[stop - 1 : stop + 3])
+    )
+    return tokens[stop : stop + sum(takewhile(bool, adjoin))]
 
 
 def _rate(after: Sequence[Token]) -> str:
@@ -406,14 +400,12 @@ def _agree(claim: Quantity, other: Quantity) -> bool:
 
 
 def _within(claim: Quantity, other: Quantity, slack: float) -> bool:
-    """Tell whether what a claim allows overlaps what the evidence allows."""
     if claim.bound == other.bound == "up to":
         return abs(claim.high - other.high) <= EXACT * abs(other.high)
     claim, other = (replace(one, bound="upper") if one.bound == "up to" else one for one in (claim, other))
     bounds = {claim.bound, other.bound}
     if bounds == {"lower", "upper"}:
-        lower, upper = (claim.low, other.high) if claim.bound == "lower" else (other.low, claim.high)
-        return lower < upper
+        return claim.low < other.high if claim.bound == "lower" else other.low < claim.high
     if claim.bound == other.bound == "lower":
         return claim.low <= other.low * (1 + EXACT)
     if claim.bound == other.bound == "upper":

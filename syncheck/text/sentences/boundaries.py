@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import string
 from collections.abc import Callable, Iterable
 from copy import copy
@@ -13,8 +14,8 @@ from syncheck.base.checks import check_choice
 from syncheck.base.errors import InputError
 from syncheck.text.markup import end_of_marks, ends_with_marks
 from syncheck.text.sentences.rules import (
+    ROW,
     SentenceCutter,
-    begins_row,
     begun_mark,
     ends_cjk_sentence,
     ends_clause,
@@ -71,8 +72,7 @@ class SegmenterConfig:
 
     def __post_init__(self) -> None:
         for name in ("max_tokens", "max_characters", "sentences"):
-            value = getattr(self, name)
-            if type(value) is not int or value < 1:
+            if type(value := getattr(self, name)) is not int or value < 1:
                 raise InputError(f"{name} must be a whole number of at least 1; found {value!r}")
         for name in ("cjk_stops", "clauses"):
             if type(getattr(self, name)) is not bool:
@@ -98,13 +98,13 @@ _LINE_BREAKS: dict[str, tuple[Break, ...]] = {
     "lists": (ends_paragraph, ends_heading, ends_row, ends_with_marks),
     "lines": (ends_line,),
 }
-_WITH_ITEMS = frozenset({"lists", "lines"})
 
 _TERMINALS = frozenset(".?!")
 _UNDECIDED = _TERMINALS | frozenset("\"')]}\u2018\u2019\u201c\u201d\xab\xbb-,")
 """Text that starts with these may belong to the sentence before (closers, ellipses, dashes), or is not yet a word."""
 
 _ASCII_SPACE = frozenset(string.whitespace)
+_LETTERS = re.compile(r"[^\W_]+")
 
 _NEXT = " A"
 """Text that is put after a block for Punkt, which would divide "!!" at the end of a text."""
@@ -120,63 +120,49 @@ _READ_WORDS = 3
 
 
 class Boundary(NamedTuple):
-    """Characters where one sentence ends (``stop``) and the next starts (``after``), with white space between them.
-
-    ``block`` is where the text that decides the end of the later sentence begins; it is at most ``after``. The boundary
-    is certain once the text is known up to ``seen``.
-    """
+    """Characters where one sentence ends (``stop``) and the next starts (``after``), with white space between them."""
 
     stop: int
     after: int
-    block: int
-    seen: int
+    block: int  # where the text that decides the end of the later sentence begins, at most ``after``
+    seen: int  # the boundary is certain once the text is known up to here
 
 
 class BoundaryFinder:
     """Finds the boundaries that the rules of a config give for the whole text; by default those of untrained Punkt.
 
-    The config's ``max_tokens`` and ``sentences`` are ignored.
-
     Line breaks, CJK full stops and clauses divide the text into blocks. The end of a block is certain at the next
-    visible character, or once the mark of an item is complete. Punkt runs within a block. With ``lists``, a boundary
-    that citation marks follow moves behind them, once what comes after them is known.
+    visible character, or once the mark of an item is complete. With ``lists``, a boundary that citation marks follow
+    moves behind them, once what comes after them is known.
 
-    Punkt runs at the first character of a word after a full stop, on the text since the last boundary, including the
-    word before that boundary if there is no ASCII white space between them. Quotes, closing brackets, full stops,
-    dashes and commas are passed over: until another character follows, they may belong to the earlier sentence. A
-    boundary that Punkt finds there, and that ASCII white space follows, it also finds in the whole text, since it looks
-    at the word before a full stop and at the beginning of the word after it. One that depends on the rest of the word
-    is found later.
-
-    For the same reason a word is settled once the word after it is complete: Punkt reads the last three words alone, so
-    that the work grows with the text and not with its square, however many abbreviations follow each other.
+    Within a block, Punkt runs at the first character of a word after a full stop, on the text since the last boundary.
+    Quotes, closing brackets, full stops, dashes and commas are passed over: until another character follows, they may
+    belong to the earlier sentence. A boundary that Punkt finds there, and that ASCII white space follows, it also finds
+    in the whole text, since it looks at the word before a full stop and at the beginning of the word after it. So a
+    word is settled once the word after it is complete: Punkt reads the last three words alone, and the work grows with
+    the text and not with its square.
     """
 
     def __init__(self, config: SegmenterConfig) -> None:
         self._cutter = SentenceCutter(config.abbreviations)
-        self._breaks = _breaks(config)
-        self._has_items = config.line_breaks in _WITH_ITEMS
+        cjk = (ends_cjk_sentence,) if config.cjk_stops else ()
+        clauses = (ends_clause,) if config.clauses else ()
+        self._breaks = (*_LINE_BREAKS[config.line_breaks], *cjk, *clauses)
+        self._has_items = config.line_breaks in ("lists", "lines")
         self._keeps_marks = config.line_breaks == "lists"
-        self._waiting: tuple[Boundary, ...] = ()  # for what follows, which may be citation marks
-        self._cited = -1  # the end of the last citation marks, and of the white space after them
-        self._tail = 0  # the last boundary
-        self._block = 0  # nothing before it is looked at
-        self._seen = 0  # characters looked at
-        self._armed = False  # white space and only undecided characters since
-        self._words_left = 0  # at whose start Punkt is to run
-        self._terminal = -1  # the last one
-        self._words: tuple[int, ...] = ()  # starts of the last words
-        self._is_between = False  # between words
-        self._word: int | None = None  # start of a word of which only white space is known
-        self._unsettled = 0  # Punkt found no boundary before that is not reported
-        self._begun = (0, 0)  # last bullet of a line of bullets alone, and the end of the white space after it
+        self.restart(0, block=0)
 
     def restart(self, char: int, *, block: int) -> None:
         """Restart at a character where a sentence starts; ``block`` is as in :class:`Boundary`."""
-        self._tail = self._seen = self._unsettled = char
-        self._block = block
-        self._terminal, self._begun = -1, (0, 0)
-        self._waiting, self._cited = (), -1
+        # Of citation marks that may follow a boundary: those boundaries, and the end of the last marks.
+        self._waiting: tuple[Boundary, ...] = ()
+        self._cited = -1
+        self._tail = self._seen = char  # the last boundary; characters looked at
+        self._block = block  # nothing before it is looked at
+        self._unsettled = char  # Punkt found no boundary before that is not reported
+        self._begun = (0, 0)  # last bullet of a line of bullets alone, and the end of the white space after it
+        self._terminal = -1  # the last one
+        self._word: int | None = None  # start of a word of which only white space is known
         self._clear()
 
     def fork(self) -> BoundaryFinder:
@@ -184,10 +170,7 @@ class BoundaryFinder:
         return copy(self)
 
     def find(self, text: str, *, final: bool = False) -> list[Boundary]:
-        """Find the boundaries that have become certain since the last call; all of them if the text is ``final``.
-
-        The text may only grow from call to call.
-        """
+        """Find the boundaries that have become certain since the last call; all of them if the text is ``final``."""
         boundaries = self._find(text, final=final)
         return self._after_marks(text, boundaries, final=final) if self._keeps_marks else boundaries
 
@@ -225,7 +208,6 @@ class BoundaryFinder:
         return boundary.block < boundary.stop and max(terminals) < 0
 
     def _find(self, text: str, *, final: bool) -> list[Boundary]:
-        """Find the boundaries that have become certain, without regard to citation marks."""
         boundaries: list[Boundary] = []
         while self._seen < len(text):
             at = self._seen
@@ -251,19 +233,20 @@ class BoundaryFinder:
                 if self._armed and self._words_left:
                     boundaries += self._ask_punkt(text, at + 1)
                 self._armed = False
-            self._seen = _after_letters(text, at + 1) if char.isalnum() else at + 1  # what goes on decides nothing
+            letters = _LETTERS.match(text, at)
+            self._seen = letters.end() if letters else at + 1  # what goes on decides nothing
         return boundaries + self._boundaries(text, len(text)) if final else boundaries
 
     def _clear(self) -> None:
-        self._armed = self._is_between = False
-        self._words_left = 0
-        self._words = ()
+        self._armed = False  # white space and only undecided characters since
+        self._is_between = False  # between words
+        self._words: tuple[int, ...] = ()  # starts of the last words
+        self._words_left = 0  # at whose start Punkt is to run
 
     def _pass_space(self, at: int, *, is_ascii: bool) -> None:
         """Pass over white space, which ends a word of Punkt if it is ASCII, and else may begin one."""
         if is_ascii:
-            self._armed = self._is_between = True
-            self._word = None
+            self._armed, self._is_between, self._word = True, True, None
         elif self._is_between and self._word is None:
             self._word = at
 
@@ -311,11 +294,8 @@ class BoundaryFinder:
         return certain
 
     def _boundaries(self, text: str, seen: int, *, after: str = "") -> list[Boundary]:
-        """Find Punkt's boundaries in the open text up to ``seen``.
-
-        To Punkt, a word is the text between ASCII white space; white space that begins a text belongs to it too.
-        """
-        if self._has_items and begins_row(text, self._block):
+        """Find Punkt's boundaries in the open text up to ``seen``."""
+        if self._has_items and ROW.match(text, self._block):
             return []
         offset = self._unsettled if self._unsettled > self._tail else self._start(text, seen)
         spans = self._cutter.spans(text[offset:seen] + after)
@@ -328,6 +308,7 @@ class BoundaryFinder:
         return boundaries
 
     def _start(self, text: str, seen: int) -> int:
+        """Go back to the start of Punkt's word, the text between ASCII white space."""
         offset = self._tail
         while 0 < offset < seen and text[offset].isspace():
             offset += 1
@@ -336,19 +317,7 @@ class BoundaryFinder:
         return offset
 
 
-def _after_letters(text: str, at: int) -> int:
-    while at < len(text) and text[at].isalnum():
-        at += 1
-    return at
-
-
 def _stop_before(text: str, at: int) -> int:
     while at and text[at - 1].isspace():
         at -= 1
     return at
-
-
-def _breaks(config: SegmenterConfig) -> tuple[Break, ...]:
-    cjk = (ends_cjk_sentence,) if config.cjk_stops else ()
-    clauses = (ends_clause,) if config.clauses else ()
-    return (*_LINE_BREAKS[config.line_breaks], *cjk, *clauses)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import replace
 from itertools import accumulate, pairwise
 from os.path import commonprefix
@@ -24,9 +25,8 @@ _CJK_STOP = re.compile("[\u3002\uff01\uff1f\uff61]")
 class IncrementalSegmenter:
     """Cuts a growing response into sentences; by default, those that NLTK's untrained Punkt finds in the whole text.
 
-    Reported sentences depend on the text alone, not on its tokens, and never change
-    (:class:`syncheck.text.sentences.boundaries.BoundaryFinder`). The exception is a sentence that has not ended after
-    ``max_tokens``: it is cut after the last of these tokens that completes a character.
+    Reported sentences depend on the text alone, not on its tokens, and never change. Only one that has not ended after
+    ``max_tokens`` is cut after the last of these tokens that completes a character.
     """
 
     def __init__(self, config: SegmenterConfig) -> None:
@@ -52,10 +52,7 @@ class IncrementalSegmenter:
         return self._char_spans
 
     def push(self, text: str) -> list[SentenceSpan]:
-        """Add the text of one token and return the sentences that it closes: none, one, or more if it has several.
-
-        The token that closes a sentence is usually the first of the next one.
-        """
+        """Add the text of one token and return the sentences that it closes, usually as the first of the next one."""
         start = len(self._text)
         self._text += text
         self._char_spans.append((start, len(self._text)))
@@ -69,15 +66,14 @@ class IncrementalSegmenter:
     def finish(self, text: str = "") -> list[SentenceSpan]:
         """Close the open sentence at the end of the response, with all remaining tokens.
 
-        ``text`` is text of the last token that was held back (:meth:`Detokenizer.flush`). A response of white space
-        alone has no sentences.
+        ``text`` is text of the last token that was held back (:meth:`Detokenizer.flush`).
         """
         if text:
             self._text += text
             self._char_spans[-1] = (self._char_spans[-1][0], len(self._text))
         closed = self._close_at(self._finder.find(self._text, final=True))
-        is_blank = not self._text[self._char_start :].strip()
-        if not is_blank or (self._starts and self._token_start < len(self._char_spans)):
+        has_tokens = self._starts and self._token_start < len(self._char_spans)
+        if has_tokens or self._text[self._char_start :].strip():
             closed.append(self._close(len(self._text), len(self._char_spans)))
             self._restart(len(self._text), len(self._text))
         return closed
@@ -89,8 +85,7 @@ class IncrementalSegmenter:
 
     def fork(self) -> IncrementalSegmenter:
         """Make an independent copy that continues from here."""
-        twin = object.__new__(IncrementalSegmenter)
-        twin.__dict__.update(self.__dict__)
+        twin = copy(self)
         twin._char_spans, twin._starts = self._char_spans.copy(), self._starts.copy()
         twin._finder = self._finder.fork()
         return twin
@@ -108,8 +103,7 @@ class IncrementalSegmenter:
 
     def _restart(self, char: int, block: int) -> None:
         """Open a sentence at a character and read the text after it again."""
-        self._char_start, self._block = char, block
-        self._complete = 0
+        self._char_start, self._block, self._complete = char, block, 0
         self._finder.restart(char, block=block)
 
     def _close_at(self, boundaries: Iterable[Boundary]) -> list[SentenceSpan]:
@@ -147,21 +141,24 @@ class IncrementalSegmenter:
 def segment_given(token_texts: Sequence[str], sentences: Sequence[str]) -> list[SentenceSpan]:
     """Assign tokens, by their texts, to given sentences; the texts of both, joined, must be the response.
 
-    White space around a sentence is not part of its characters, but a token of white space belongs to the sentence
-    whose string contains it. Texts that differ raise InputError.
+    A token of white space belongs to the sentence whose string contains it. Texts that differ raise InputError.
     """
-    text = "".join(token_texts)
-    _check_same(text, "".join(sentences))
-    stops = list(accumulate(map(len, token_texts), initial=0))
-    char_spans = list(pairwise(stops))
+    text, joined = "".join(token_texts), "".join(sentences)
+    if joined != text:
+        at = len(commonprefix((text, joined)))
+        raise InputError(
+            f"the joined sentences must equal the response; they differ from character {at} on: expected "
+            f"{text[at : at + 40]!r}, found {joined[at : at + 40]!r}; pass them in order, with all white space"
+        )
+    char_spans = list(pairwise(accumulate(map(len, token_texts), initial=0)))
+    stops = accumulate(map(len, sentences))
     spans: list[SentenceSpan] = []
-    char, token = 0, 0
-    for index, sentence in enumerate(sentences):
-        after = char + len(sentence)
-        is_last = index == len(sentences) - 1
+    token = 0
+    for span, after in zip(spans_of(sentences), stops, strict=True):
+        is_last = span.index == len(sentences) - 1
         token_end = len(char_spans) if is_last else first_token_from(after, text, char_spans, lowest=token)
-        spans.append(SentenceSpan(index, *visible(text, char, after), token, token_end))
-        char, token = after, token_end
+        spans.append(replace(span, token_start=token, token_end=token_end))
+        token = token_end
     return spans
 
 
@@ -182,22 +179,12 @@ def _breaks_off(last: str, finder: BoundaryFinder) -> bool:
     return all(is_checkable(last[end:]) or end > len(last) for end in ends)
 
 
-def _check_same(response: str, joined: str) -> None:
-    if joined == response:
-        return
-    at = len(commonprefix((response, joined)))
-    raise InputError(
-        f"the joined sentences must equal the response; they differ from character {at} on: expected "
-        f"{response[at : at + 40]!r}, found {joined[at : at + 40]!r}; pass them in order, with all white space"
-    )
-
-
 class TextSegmenter:
     """Cuts a growing text into sentences, regardless of how it is split into pieces.
 
-    The sentences are those of :class:`~syncheck.text.sentences.IncrementalSegmenter`; only one that has not ended after
-    ``max_characters`` is cut elsewhere: at its last white space before, if there is any. With ``after``, the text
-    continues that one, which ends with a whole sentence, and only what follows is cut.
+    The sentences are those of :class:`IncrementalSegmenter`; only one that has not ended after ``max_characters`` is
+    cut elsewhere: at its last white space before, if there is any. With ``after``, the text continues that one, which
+    ends with a whole sentence.
     """
 
     def __init__(self, config: SegmenterConfig, *, after: str = "") -> None:
@@ -222,7 +209,7 @@ class TextSegmenter:
         return closed + self._close_at(self._finder.find(self.text))
 
     def finish(self) -> list[SentenceSpan]:
-        """Close the sentence that is open at the end of the text."""
+        """Close the open sentence at the end of the text."""
         closed = self._close_at(self._finder.find(self.text, final=True))
         if self.text[self._start :].strip():
             closed.append(self._close(len(self.text)))
@@ -263,8 +250,7 @@ class TextSegmenter:
 
     def _close(self, end: int, *, truncated: bool = False) -> SentenceSpan:
         span = SentenceSpan(self._count, *visible(self.text, self._start, end), 0, 0, truncated)
-        self._count += 1
-        self._last = self._start
+        self._count, self._last = self._count + 1, self._start
         return span
 
 
@@ -287,7 +273,7 @@ class AnswerSegmenter:
         self._take(piece, is_last=False)
 
     def finish(self) -> None:
-        """Close the sentence that is open at the end of the text."""
+        """Close the open sentence at the end of the text."""
         self._take("", is_last=True)
         self._close(self._open.finish())
 

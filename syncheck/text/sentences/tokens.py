@@ -7,6 +7,7 @@ in the earlier. A token without text goes with the next token that has text and 
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
@@ -31,20 +32,22 @@ _UNFINISHED = "\ufffd"
 class Detokenizer:
     """Decodes the text of a response token by token; the pieces, joined, are the text that the tokenizer decodes.
 
-    At each step, a window of the last ids is decoded and compared with its earlier text, since
-    ``tokenizers.decoders.DecodeStream`` raises on bytes that are not UTF-8 and works only with fast tokenizers. A
-    character is held back while the text ends in U+FFFD, the mark of unfinished bytes. Special tokens have no text
-    without ``special``.
+    At each step, a window of the last ids is decoded and compared with its earlier text: ``DecodeStream`` of tokenizers
+    raises on bytes that are not UTF-8 and needs a fast tokenizer. A character is held back while the text ends in
+    U+FFFD, the mark of unfinished bytes. Special tokens have no text without ``special``.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, prompt_ids: Sequence[int], *, special: bool = False) -> None:
         self._decode = _decoder(tokenizer, skip=not special)
-        self._ids = self._seed(prompt_ids)
+        count = SEED_TOKENS  # more of the prompt's last ids if fewer would begin within a character
+        while count < len(prompt_ids) and _UNFINISHED in self._decode(list(prompt_ids[-count:])):
+            count *= 2
+        self._ids = list(prompt_ids[-count:])
         self._given = len(self._ids)  # ids whose text has been handed out
         self._prefix = self._decode(self._ids).rstrip(_UNFINISHED)  # their text
 
     def push(self, token_id: int) -> str:
-        """Decode the text that this token completes; empty for unfinished characters, and mostly for special tokens."""
+        """Decode the text that this token completes, which may be empty."""
         self._ids.append(token_id)
         text = self._decode(self._ids)
         return "" if text.endswith(_UNFINISHED) else self._hand_out(text)
@@ -52,13 +55,6 @@ class Detokenizer:
     def flush(self) -> str:
         """Release the text of unfinished bytes at the end (U+FFFD); empty if there are none."""
         return self._hand_out(self._decode(self._ids))
-
-    def _seed(self, prompt_ids: Sequence[int]) -> list[int]:
-        """Choose the last ids of the prompt, more of them if fewer would begin within a character."""
-        count = SEED_TOKENS
-        while count < len(prompt_ids) and _UNFINISHED in self._decode(list(prompt_ids[-count:])):
-            count *= 2
-        return list(prompt_ids[-count:])
 
     def _hand_out(self, text: str) -> str:
         if text == self._prefix:  # a special token, or bytes that some slow tokenizers leave out until complete
@@ -86,10 +82,7 @@ CharSpan = tuple[int, int]
 
 
 def first_token_from(start: int, text: str, char_spans: Sequence[CharSpan], *, lowest: int) -> int:
-    """Find the first token of the sentence that starts at a character; it is not before the token ``lowest``.
-
-    ``char_spans`` has the characters of each token in the text so far; the last one must reach ``start``.
-    """
+    """Find the first token, from ``lowest`` on, of the sentence that starts at a character, which is in the text."""
     count = len(char_spans)
     first = bisect_right(char_spans, start, lo=min(lowest, count), key=lambda chars: chars[1])
     if first < count and text[char_spans[first][0] : start].strip():
@@ -103,17 +96,15 @@ def first_token_from(start: int, text: str, char_spans: Sequence[CharSpan], *, l
 def last_text_token(span: SentenceSpan, char_spans: Sequence[CharSpan]) -> int:
     """Find the index of the token whose text reaches the end of the sentence, and whose hidden state is measured.
 
-    Trailing white space and special tokens come after it. For a sentence without tokens of its own, because one token
-    has several sentences, it is that token.
+    For a sentence without tokens of its own, because one token has several sentences, it is that token.
     """
     reaches = bisect_left(char_spans, span.end, key=lambda chars: chars[1])
-    last = max(span.token_start, span.token_end - 1)
-    return max(min(span.token_start, span.token_end - 1), min(reaches, last))
+    first, last = sorted((span.token_start, span.token_end - 1))
+    return max(first, min(reaches, last))
 
 
 _HIDDEN = ")"
-"""Character that stands for those of a special token while sentences are looked for: it ends and begins none, and it
-belongs to the sentence before it."""
+"""Stands for a character of a special token while sentences are looked for; it belongs to the sentence before it."""
 
 
 class TextTokens:
@@ -126,10 +117,7 @@ class TextTokens:
         self._special = (added | set(tokenizer.all_special_ids)) - {tokenizer.unk_token_id}
 
     def skipped(self, text: str) -> int:
-        """Count the spaces that the tokenizer itself puts at the start of a text: 0 or 1.
-
-        Llama-2's tokenizer puts one before every text, so its answers begin with one.
-        """
+        """Count the spaces that the tokenizer itself puts at the start of a text: 0, or 1 as Llama-2's does."""
         if not text.startswith(" "):
             return 0
         ids = self._tokenizer(" a", add_special_tokens=False, verbose=False)["input_ids"]
@@ -141,19 +129,15 @@ class TextTokens:
         Tokens of one character may each have all of it. A slow tokenizer cannot say where its tokens lie: they are
         looked for, and if they decode to another text, by more than white space, PromptError is raised.
         """
-        fast = self._tokenizer.is_fast
-        given = text[start:]
+        fast, given = self._tokenizer.is_fast, text[start:]
         encoded = self._tokenizer(given, add_special_tokens=False, return_offsets_mapping=fast, verbose=False)
         ids: list[int] = encoded["input_ids"]
-        if fast:
-            return ids, [(a + start, b + start) for a, b in encoded["offset_mapping"]]
-        return ids, [(a + start, b + start) for a, b in _located(given, self._pieces(ids))]
+        places = encoded["offset_mapping"] if fast else _located(given, self._pieces(ids))
+        return ids, [(a + start, b + start) for a, b in places]
 
     def as_read(self, token_id: int, written: str) -> str:
         """Write the characters of a token as the sentence rules read them: those of a special token are hidden."""
-        if token_id not in self._special:
-            return written
-        return "".join(char if char.isspace() else _HIDDEN for char in written)
+        return re.sub(r"\S", _HIDDEN, written) if token_id in self._special else written
 
     def _pieces(self, ids: Sequence[int]) -> Iterator[str]:
         """Decode tokens to the text that each completes."""
@@ -164,8 +148,7 @@ class TextTokens:
 def ends_of(places: Sequence[CharSpan], *, start: int) -> list[int]:
     """Find where the characters of each token end, so that every character from ``start`` on belongs to one token.
 
-    A character of several tokens belongs to the last of them, which completes it; what no token has, such as spaces
-    that a tokenizer leaves out, to the next one.
+    A character of several tokens belongs to the last of them; what no token has, to the next one.
     """
     nexts = [first for first, _ in places[1:]]
     stops = [min(stop, after) for (_, stop), after in zip(places, nexts, strict=False)]
@@ -173,10 +156,7 @@ def ends_of(places: Sequence[CharSpan], *, start: int) -> list[int]:
 
 
 def _located(given: str, pieces: Iterable[str]) -> list[CharSpan]:
-    """Locate each piece in a text that differs from the pieces at most in white space.
-
-    Pieces without text, of tokens that complete no character, lie where the next one with text does.
-    """
+    """Locate each piece in a text that differs at most in white space; one without text where the next one lies."""
     places: list[CharSpan] = []
     at = waiting = 0
     for piece in pieces:
