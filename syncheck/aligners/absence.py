@@ -35,8 +35,7 @@ class Absence:
 
     text: str
     wanted: Wanted
-    rest: str = ""
-    """What the sentence states beside that, before or after a "but"; "" if nothing."""
+    rest: str = ""  # what the sentence states beside that, before or after a "but"; "" if nothing
     is_loose: bool = False
     """True if passages that tell something need not tell that: it is a refusal that names nothing, it wants something
     further or more specific, or speaks of one passage alone."""
@@ -124,21 +123,17 @@ def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-SMALLEST_SUPPORT = 1e-6
-"""Least distance from 0 and 1 of a support that is turned into log-odds."""
-SEARCHED_CHUNKS = 4
-"""Number of chunks whose times, numbers, names and places are tried."""
+SMALLEST_SUPPORT = 1e-6  # least distance from 0 and 1 of a support that is turned into log-odds
+SEARCHED_CHUNKS = 4  # number of chunks whose times, numbers, names and places are tried
 LIKELY_TYPED, LIKELY_OTHER = 0.75, 0.4
 """P(told) at which a sentence has half of :data:`MOST_ABSENT`: where times, numbers, names or places are tried, and
 where nothing could be."""
-SLOPE = 1.2
-"""How steeply its score falls there, in log-odds; these numbers were chosen on 30 sentences."""
+SLOPE = 1.2  # how steeply its score falls there, in log-odds; these numbers were chosen on 30 sentences
 MOST_ABSENT = 0.95
 """Score of a sentence whose absence nothing speaks against: passages may tell it in other words."""
 LEAST_LOOSE = 0.6
 """Score of a loose absence where the passages seem to tell it: people marked 12 of 184 such sentences in RAGTruth."""
-SAID_ABOVE = 0.8
-"""Support above which a passage that calls something not stated itself is believed."""
+SAID_ABOVE = 0.8  # support above which a passage that calls something not stated itself is believed
 
 Ask = Callable[[Sequence[str], Sequence[str]], Sequence[Support | Unaligned]]
 """Aligner of passages and claims, with a reason for a claim without support."""
@@ -149,10 +144,8 @@ class Presence:
     """How likely the passages tell what a sentence calls absent."""
 
     absence: Absence
-    told: float
-    """P(told) in [0, 1]."""
-    evidence: Evidence | None
-    """What tells it, if anything does."""
+    told: float  # P(told) in [0, 1]
+    evidence: Evidence | None  # what tells it, if anything does
 
     @property
     def absent(self) -> float:

@@ -37,13 +37,10 @@ if TYPE_CHECKING:
 Mode = Literal["nli_sp", "nli", "bin_sp", "bin"]
 Overflow = Literal["cut", "split"]
 
-CHUNK_WORDS = 350
-"""Approximate length of a chunk (published inference)."""
-WINDOW = 512
-"""RoBERTa's window in tokens; shorter when the tokenizer says so."""
+CHUNK_WORDS = 350  # approximate length of a chunk (published inference)
+WINDOW = 512  # RoBERTa's window in tokens; shorter when the tokenizer says so
 SPECIAL_TOKENS = 4
-MAX_CLAIM_TOKENS = 192
-"""Length of a sentence in tokens up to which ``overflow="split"`` does not cut it."""
+MAX_CLAIM_TOKENS = 192  # length of a sentence in tokens up to which ``overflow="split"`` does not cut it
 ROOM_STEP = 32
 PASSAGE_JOINT = "\n"
 

@@ -176,8 +176,7 @@ class EncodedPair:
         return len(self.ids)
 
 
-POSITIONS, NORM_EPS = 512, 1e-12
-"""BERT's number of positions, and what its layer norms add to the variance."""
+POSITIONS, NORM_EPS = 512, 1e-12  # BERT's number of positions, and what its layer norms add to the variance
 
 
 @dataclass(frozen=True, slots=True)

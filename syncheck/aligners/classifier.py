@@ -45,10 +45,8 @@ class PairScorer(OfNetwork):
     _model: PreTrainedModel
     _tokenizer: PreTrainedTokenizerBase
     window: int
-    _read: Callable[[BatchEncoding], Tensor]
-    """Computes P(supported) of encoded pairs."""
-    _form: str | None = None
-    """Wording of a pair as one text; None encodes it as the tokenizer encodes pairs."""
+    _read: Callable[[BatchEncoding], Tensor]  # computes P(supported) of encoded pairs
+    _form: str | None = None  # wording of a pair as one text; None encodes it as the tokenizer encodes pairs
 
     def encode(self, pairs: Sequence[tuple[str, str]]) -> BatchEncoding:
         """Tokenize each pair to ids, of any length, special tokens included."""
@@ -191,8 +189,7 @@ def _entailment_label(labels: dict[int, str]) -> int:
     return int(supported[0])
 
 
-CLAIM_SHARE = 0.5
-"""Largest share of the window that a claim may take; a longer one is cut into parts."""
+CLAIM_SHARE = 0.5  # largest share of the window that a claim may take; a longer one is cut into parts
 BUDGET_STEP = 32
 _Premise = tuple[Chunk, ...]
 

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from syncheck.aligners.alignscore import Mode, Overflow
     from syncheck.aligners.protocol import Aligner
 
-NEARNESS = 0.75
-"""Similarity, in [0, 1], from which a name is taken for a mistyped one."""
+NEARNESS = 0.75  # similarity, in [0, 1], from which a name is taken for a mistyped one
 
 
 def check_name(name: str | Path, known: Sequence[str]) -> None:

@@ -19,8 +19,7 @@ from syncheck.results.types import Effort, Evidence, Support
 
 logger = logging.getLogger(__name__)
 
-BATCH = 16
-"""Number of pairs that are scored at once."""
+BATCH = 16  # number of pairs that are scored at once
 _Item = TypeVar("_Item")
 
 

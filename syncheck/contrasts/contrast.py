@@ -20,26 +20,20 @@ from syncheck.results import Report
 from syncheck.results.types import Contrast, Evidence, SentenceScore, Support
 from syncheck.text.markup import marks_in, without_marks
 
-BANDS = (-1.0, 1.0)
-"""Log-odds of support at which one band of the reader's verdicts ends and the next begins."""
+BANDS = (-1.0, 1.0)  # log-odds of support at which one band of the reader's verdicts ends and the next begins
 SURE = 0.9
 """Share of true hits, over the ledger and in the highest band, from which a rule speaks whatever others think."""
-RIGHT = 0.8
-"""Share of true hits in a band from which a rule speaks there."""
-LIKELY = 0.6
-"""The same over all bands, where no aligner reads."""
-AS_CLOSE = 0.7
-"""Share of the greatest closeness from which chunks are compared."""
-PENALTY = 0.4
-"""Reduction of a chunk's closeness by a difference, when the chunk to compare with is chosen."""
+RIGHT = 0.8  # share of true hits in a band from which a rule speaks there
+LIKELY = 0.6  # the same over all bands, where no aligner reads
+AS_CLOSE = 0.7  # share of the greatest closeness from which chunks are compared
+PENALTY = 0.4  # reduction of a chunk's closeness by a difference, when the chunk to compare with is chosen
 
 
 @dataclass(frozen=True, slots=True)
 class Contrasted:
     """A sentence compared with the chunk that agrees best with it."""
 
-    chunk: int
-    """Index of the chunk; -1 if there is none."""
+    chunk: int  # index of the chunk; -1 if there is none
     closeness: float
     """Share of the sentence's content stems that the chunk has, plus half the share of its words that the chunk has in
     the same order; higher is better."""
@@ -125,8 +119,7 @@ def speaks(rule: str, band: int | None) -> bool:
 LEAST_DROP, LEAST_DROP_BESIDE = 0.7, 0.1
 """Smallest falls of P(contradicted), when a word is left out, that make it a deciding word of the sentence, and of the
 evidence beside it. From 0.7 on, three of four words of a sentence are indeed wrong; from 0.1 on, half of them."""
-CONTRADICTS = 0.5
-"""P(contradicted) from which the evidence alone contradicts a sentence."""
+CONTRADICTS = 0.5  # P(contradicted) from which the evidence alone contradicts a sentence
 
 Ask = Callable[[Sequence[str], Sequence[str]], Sequence[Support]]  # of passages and claims
 

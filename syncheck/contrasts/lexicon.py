@@ -32,8 +32,7 @@ class Unit(NamedTuple):
     name: str
 
 
-CLASSES: Mapping[str, frozenset[str]] = asset_words("contrasts/words.txt")
-"""Words of each class."""
+CLASSES: Mapping[str, frozenset[str]] = asset_words("contrasts/words.txt")  # words of each class
 UNITS: Mapping[str, Unit] = {
     name: Unit(quantity, float(size), names[0])
     for quantity, line in asset_lines("contrasts/units.txt")
@@ -44,8 +43,7 @@ UNITS: Mapping[str, Unit] = {
 SYMBOLS = {"%": "percent", "$": "dollars", "€": "euros", "£": "pounds", "¥": "yen", "CHF": "francs"}
 """Names of signs."""
 SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
-MAY = "may (month)"
-"""Word and stem of the month, which the verb does not share."""
+MAY = "may (month)"  # word and stem of the month, which the verb does not share
 CALENDAR = CLASSES["calendar"]
 
 IRREGULAR: Mapping[str, str] = {
@@ -84,10 +82,8 @@ one does not say that another is false; verbs of which one always implies the ot
 CONVERSE = frozenset("win wins won winning lose loses lost losing before after".split())
 """Words whose opposite says the same from the other side: "A lost to B", "B won"; "A before B", "B after A"."""
 
-LONG = 4
-"""Number of letters from which a word is not an abbreviation."""
-LONG_TITLES = frozenset("Prof Capt Messrs Supt".split())
-"""Those that are abbreviations nevertheless."""
+LONG = 4  # number of letters from which a word is not an abbreviation
+LONG_TITLES = frozenset("Prof Capt Messrs Supt".split())  # those that are abbreviations nevertheless
 HALVES_OF_DAY = {"a.m": "am", "p.m": "pm"}
 
 _SIGNS = r"[%$€£¥]|\b[AaPp]\.[Mm]\b|\b(?:km/h|m/s)\b|"
@@ -109,8 +105,7 @@ class Token:
     content: bool
     name: bool
     start: int
-    clause: int
-    """Number of stops, colons and semicolons before it."""
+    clause: int  # number of stops, colons and semicolons before it
     number: bool
     """True if it is a number, in figures or spelled out; "one" only before a unit, since it is often a pronoun."""
 

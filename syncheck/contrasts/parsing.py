@@ -17,12 +17,10 @@ from syncheck.contrasts.lexicon import CLASSES, Token, between, is_year, tokens_
 from syncheck.contrasts.quantities import BOUNDED, UNIT_KINDS, Quantity, agree, quantities_in, rounds
 from syncheck.text.notation import WrittenOut
 
-ACROSS = 6
-"""Number of words that a comma or conjunction counts for in the distance of a word from a value."""
+ACROSS = 6  # number of words that a comma or conjunction counts for in the distance of a word from a value
 GRADUAL_KINDS = UNIT_KINDS - {"money", "share"}
 """What is anything between the ends of a range: "speeds between 80 and 90 km/h" has 85 km/h."""
-SHARED = 0.4
-"""Weight of a word that several facts share, where one that a fact alone has counts 1."""
+SHARED = 0.4  # weight of a word that several facts share, where one that a fact alone has counts 1
 
 _PART_ENDS = re.compile(r"[,;:()\u2013\u2014]")
 
@@ -189,12 +187,9 @@ def _begins_part(text: str, *around: Token) -> bool:
 class Fact:
     """One value in a text, with what it is stated of."""
 
-    span: range
-    """The places of the value's tokens."""
-    subject: frozenset[str]
-    """Stems of what is said of this value alone."""
-    relation: frozenset[str]
-    """Stems of what is said of the other values of its clause as well."""
+    span: range  # the places of the value's tokens
+    subject: frozenset[str]  # stems of what is said of this value alone
+    relation: frozenset[str]  # stems of what is said of the other values of its clause as well
     denied: bool
     quantity: Quantity | None = None
 

@@ -24,24 +24,16 @@ from syncheck.contrasts.lexicon import (
 from syncheck.text.notation import MONTHS
 
 Bound = Literal["", "lower", "upper", "up to", "about", "range"]
-BOUNDED = frozenset({"lower", "upper", "up to"})
-"""Bounds that words beside a number express."""
-YEARS_ROUNDED = 5
-"""Largest difference of a year that is called approximate."""
-HALF_DAY = 720
-"""Minutes."""
-MOST = 100
-"""Largest number of "one in ten" and the like."""
-ROUNDED = 0.15
-"""Largest relative difference of a number that is called approximate."""
-EXACT, CONVERTED = 1e-9, 0.025
-"""The same of others, and of those in different units."""
-MINOR = frozenset({"cents", "pence"})
-"""Names of smaller coins, which a sum in a larger unit may be written in."""
+BOUNDED = frozenset({"lower", "upper", "up to"})  # bounds that words beside a number express
+YEARS_ROUNDED = 5  # largest difference of a year that is called approximate
+HALF_DAY = 720  # minutes
+MOST = 100  # largest number of "one in ten" and the like
+ROUNDED = 0.15  # largest relative difference of a number that is called approximate
+EXACT, CONVERTED = 1e-9, 0.025  # the same of others, and of those in different units
+MINOR = frozenset({"cents", "pence"})  # names of smaller coins, which a sum in a larger unit may be written in
 NEARLY = 1.0
 """Percentage points by which a third and other shares without a whole number of percent may be rounded."""
-EITHER = "either half of the day"
-"""Stands in for the unit of a time."""
+EITHER = "either half of the day"  # stands in for the unit of a time
 
 _FIGURES = re.compile(r"\d+(?:\.\d+)?")
 _CLOCK = re.compile(r"(\d{1,2})[:.](\d\d)(?::\d\d)?|(\d{1,2})")
@@ -54,8 +46,7 @@ _SUMMED = frozenset({"time", "length", "mass", "money"})
 _THOUSANDFOLD = re.compile(r"[1-9]\d{0,2}\.\d{3}")
 _NO_RANGE = ("from", "by", "rose", "fell")
 NOON = ("noon", "midnight")
-UNIT_KINDS = frozenset(unit.quantity for unit in UNITS.values()) | {"temperature"}
-"""What units measure."""
+UNIT_KINDS = frozenset(unit.quantity for unit in UNITS.values()) | {"temperature"}  # what units measure
 _IN_YEAR = frozenset("in since of from until by to circa year about around and or between during after before".split())
 
 
@@ -66,26 +57,19 @@ class Quantity:
     first: int
     last: int
     """Places of its first and last token, with the unit."""
-    stop: int
-    """Place after its number, where the unit begins."""
-    number: float
-    """The number as it is written, whatever it measures."""
+    stop: int  # place after its number, where the unit begins
+    number: float  # the number as it is written, whatever it measures
     low: float
     high: float
     """Smallest and largest value that is meant, in the basic unit."""
     kind: str
     """"mass", "money" and the like; "year", "date", "clock", "count" of other nouns, "code", "bare" without a unit."""
-    unit: str = ""
-    """First name of its unit."""
-    rate: str = ""
-    """Stem of what it is divided by, as in "an hour"."""
-    counted: frozenset[str] = frozenset()
-    """Stems of what is counted."""
+    unit: str = ""  # first name of its unit
+    rate: str = ""  # stem of what it is divided by, as in "an hour"
+    counted: frozenset[str] = frozenset()  # stems of what is counted
     bound: Bound = ""
-    change: bool = False
-    """True if it says how much two others differ: "rose by 5", "5 minutes longer than"."""
-    date: tuple[int, int, int] = (0, 0, 0)
-    """Year, month and day; 0 where one is not given."""
+    change: bool = False  # true if it says how much two others differ: "rose by 5", "5 minutes longer than"
+    date: tuple[int, int, int] = (0, 0, 0)  # year, month and day; 0 where one is not given
     loosely: float = math.nan
     """What it may mean as well, in the basic unit: 16181 for "16.181", 8 minutes for "8 minutes 20 seconds"."""
 

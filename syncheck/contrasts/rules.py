@@ -19,22 +19,16 @@ from syncheck.contrasts.quantities import BOUNDED, NOON, Quantity, agree, are_co
 from syncheck.reading.tables import cells_in
 from syncheck.results.types import ContrastKind
 
-HELD = 0.6
-"""Share of a sentence's other content stems that a chunk must have to contradict it."""
-NEARLY_HELD = 0.75
-"""The same where the sentence differs from the chunk by no word but a negator."""
+HELD = 0.6  # share of a sentence's other content stems that a chunk must have to contradict it
+NEARLY_HELD = 0.75  # the same where the sentence differs from the chunk by no word but a negator
 REPEATED = 0.8
 """Share of a sentence's other words that a chunk must have in the same order, so that another number stands out."""
 ELSEWHERE = 0.34
 """Share of a sentence's other stems from which a chunk that has its value may be what it is about."""
-MOST_COUNTED = 144
-"""Largest product of two numbers that may be a count, as of "two rows of six"."""
-ANSWERED = re.compile(r"\?\s+(Yes|No)\b")
-"""End of a question with its answer."""
-NAMED = 0.5
-"""Share of the words of a row's subject by which a sentence names it."""
-REACH = 4
-"""Number of words beside a verb, a negator or a bound that belong to it."""
+MOST_COUNTED = 144  # largest product of two numbers that may be a count, as of "two rows of six"
+ANSWERED = re.compile(r"\?\s+(Yes|No)\b")  # end of a question with its answer
+NAMED = 0.5  # share of the words of a row's subject by which a sentence names it
+REACH = 4  # number of words beside a verb, a negator or a bound that belong to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +38,7 @@ class Difference:
     kind: ContrastKind
     sentence: str
     evidence: str
-    rule: str = field(default="", compare=False)
-    """Name of the rule that found it."""
+    rule: str = field(default="", compare=False)  # name of the rule that found it
 
 
 Rule = Callable[[ParsedText, ParsedText, Sequence[ParsedText]], Iterator[Difference]]

@@ -29,8 +29,7 @@ class Mark:
     start: int
     end: int
     sources: tuple[tuple[str, ...], ...]
-    kept: str = ""
-    """What remains of it in the claim: the words of a link that is part of the sentence."""
+    kept: str = ""  # what remains of it in the claim: the words of a link that is part of the sentence
     defines: str = ""
     """The mark whose source it names, if it is a line of a list of sources or a footnote; no citation then."""
 
@@ -164,8 +163,7 @@ _TAG = regex.compile(
     rf"(?P<opens><{NAMES}>|\[think\]|<\|begin_of_thought\|>)|</{NAMES}>|\[/think\]|<\|end_of_thought\|>",
     regex.IGNORECASE,
 )
-_QUOTES = frozenset("`'\"\u2018\u201c")
-"""Characters before an opening tag that is only mentioned."""
+_QUOTES = frozenset("`'\"\u2018\u201c")  # characters before an opening tag that is only mentioned
 
 Part = tuple[Literal["text", "reasoning", "not_text"], str, int]
 """Text of the answer; reasoning; or all text so far, which turns out to be reasoning. Text has the character at which

@@ -15,8 +15,7 @@ from operator import methodcaller
 from syncheck.base.files import asset_lines
 
 _WORDS = {title: content.split() for title, content in asset_lines("english/words.txt")}
-SMALL = {word: number for number, word in enumerate(_WORDS["numbers"])}
-"""Numbers below twenty by their words."""
+SMALL = {word: number for number, word in enumerate(_WORDS["numbers"])}  # numbers below twenty by their words
 TENS = {word: 10 * number for number, word in enumerate(_WORDS["tens"], 2)}
 ORDINALS = {word: number for number, word in enumerate(_WORDS["ordinals"], 1)}
 """Numbers of ordinals by their words."""
@@ -84,8 +83,7 @@ class WrittenOut:
     """A text in one notation, and as it was written."""
 
     text: str
-    source: str
-    """The text as it was written."""
+    source: str  # the text as it was written
     spans: tuple[tuple[int, int], ...] | None
     """Where in ``source`` each character of ``text`` comes from; None if each has kept its place."""
 
@@ -254,7 +252,6 @@ def _rewritings() -> Iterator[tuple[re.Pattern[str], _Written]]:
 
 _REWRITINGS = tuple(_rewritings())
 """Patterns, each with what its matches are rewritten to, in the order in which they are applied."""
-_TO_REWRITE = re.compile(_NAMED["to rewrite"])
-"""What each text has that is rewritten."""
+_TO_REWRITE = re.compile(_NAMED["to rewrite"])  # what each text has that is rewritten
 _GROUPED = re.compile(_NAMED["grouped"])
 """A number with its thousands set apart by commas, apostrophes or spaces; by full stops from a million on."""

@@ -30,10 +30,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-_STEM = 5
-"""Number of a word's first characters that count as its stem."""
-_NEAR = 8
-"""Distance, in words, up to which two words of a passage are near each other."""
+_STEM = 5  # number of a word's first characters that count as its stem
+_NEAR = 8  # distance, in words, up to which two words of a passage are near each other
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 """Kana and Han, which are written without spaces, so that each character counts as a word."""
@@ -54,16 +52,12 @@ class ContextLexicon:
     """The words of the passages of a prompt, read once for all its sentences."""
 
     words: frozenset[str]
-    bigrams: frozenset[tuple[str, str]]
-    """Pairs of neighbouring words in one passage, function words included."""
-    numbers: frozenset[str]
-    """The numbers among the normalised ``words``."""
+    bigrams: frozenset[tuple[str, str]]  # pairs of neighbouring words in one passage, function words included
+    numbers: frozenset[str]  # the numbers among the normalised ``words``
     stems: frozenset[str]
     """The stems of the words; see :func:`stem`."""
-    places: Mapping[str, tuple[int, ...]]
-    """Positions of each word, with a gap between one passage and the next."""
-    stem_places: Mapping[str, tuple[int, ...]]
-    """Positions of each stem."""
+    places: Mapping[str, tuple[int, ...]]  # positions of each word, with a gap between one passage and the next
+    stem_places: Mapping[str, tuple[int, ...]]  # positions of each stem
 
     @classmethod
     def from_passages(cls, passages: Iterable[str]) -> ContextLexicon:
@@ -223,8 +217,7 @@ def _is_number(word: str) -> bool:
     return word[0].isdigit()
 
 
-NAMES = "names.txt"
-"""Asset with words that are mostly written with a capital, in lower case, one a line."""
+NAMES = "names.txt"  # asset with words that are mostly written with a capital, in lower case, one a line
 TABLE = "articles_by_stem.txt"
 """Asset with the number of articles read, then in each line a count and the stems that occur in that many articles."""
 NUMBER_WORDS = {word: str(number) for word, number in (SMALL | TENS | {"twenty": 20}).items() if number}
@@ -235,8 +228,7 @@ NUMBER_WORDS = {word: str(number) for word, number in (SMALL | TENS | {"twenty":
 class Rarity:
     """Inverse document frequency of stems."""
 
-    articles: int
-    """Number of articles that were counted."""
+    articles: int  # number of articles that were counted
     counts: Mapping[str, int]
     """Number of articles in which a stem (:func:`~syncheck.text.words.stem`) occurs; the rarest may be left out."""
 
@@ -276,10 +268,8 @@ FUNCTION_WORDS = {code: _WORDS[code] for code in ("de", "es", "fr", "it", "nl")}
 """Frequent function words, by language, that are rare in English."""
 IN_NAMES = _WORDS["in names"]
 """Those that occur inside names of people and places: they count only at the beginning of a sentence."""
-NO_LANGUAGE = frozenset({"ext", "zxx"})
-"""Labels with which the identifier marks text in no language."""
-LONGEST_READ = 4000
-"""Number of characters at the beginning of a text from which its language is identified."""
+NO_LANGUAGE = frozenset({"ext", "zxx"})  # labels with which the identifier marks text in no language
+LONGEST_READ = 4000  # number of characters at the beginning of a text from which its language is identified
 _AUTOMATON = ("moves", "rows", "features")
 """Names of the arrays by which the identifier finds the features of a text."""
 _FUNCTION_WORDS = frozenset().union(*FUNCTION_WORDS.values())

@@ -47,8 +47,7 @@ SEEN_TOKENS, JOINT_TOKENS, CLAIM_TOKENS = 128, 64, 100
 upper ones (unless the closest chunk alone has more), and of a claim."""
 WHOLE_TOKENS = 256
 """Largest number of tokens of the passages that the second network reads with a claim as one text."""
-DOUBT = 2.0
-"""Log-odds, in absolute value, below which a balanced reader asks the second network."""
+DOUBT = 2.0  # log-odds, in absolute value, below which a balanced reader asks the second network
 KEPT_WINDOWS = 32
 """Number of windows, over all contexts, that are kept after they were read; one takes 4 to 7 MB."""
 BATCH_TOKENS, CPU_BATCH_TOKENS = 4096, 1024
@@ -283,8 +282,7 @@ def _support(index: EvidenceIndex, parts: Sequence[tuple[str, Tensor]]) -> Suppo
 
 
 logger = logging.getLogger(__name__)
-WINDOW_TOKENS = 255
-"""Largest number of tokens of a window."""
+WINDOW_TOKENS = 255  # largest number of tokens of a window
 RANKED_CHUNKS, CENTRES = 10, 3
 """Number of chunks that are ranked by the words they share with a claim, and number of the best whose neighbours come
 next."""

@@ -46,11 +46,9 @@ CONVERSION = "1"
 """Version of how a network is made of the encoder and its updates; raise it with each change of the result."""
 REPOSITORY = "sentence-transformers/all-mpnet-base-v2"
 INSTALL = f"hf download {REPOSITORY} model.safetensors"
-CONTRADICTED, SUPPORTED, NOT_STATED = range(3)
-"""Indices of the outputs of the head."""
+CONTRADICTED, SUPPORTED, NOT_STATED = range(3)  # indices of the outputs of the head
 HEAD_WIDTH = 256
-BEGIN, PADDING, END = 0, 1, 2
-"""Ids of MPNet's special tokens."""
+BEGIN, PADDING, END = 0, 1, 2  # ids of MPNet's special tokens
 WORD_EMBEDDINGS = "embeddings.word_embeddings.weight"
 EMBEDDINGS = (
     WORD_EMBEDDINGS,
@@ -60,8 +58,7 @@ EMBEDDINGS = (
     "distances.weight",
 )
 """Names of what both networks of a reader share."""
-FIRST_POSITION = 2
-"""MPNet counts positions after that of padding."""
+FIRST_POSITION = 2  # MPNet counts positions after that of padding
 DOWN, UP = ".down.int8", ".up.int8"
 """Suffixes of the names of the two factors of a matrix's update, (rank, K) and (N, rank)."""
 FIRST_FILES = ("reader.json", "adapter.safetensors")

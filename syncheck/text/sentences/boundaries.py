@@ -28,8 +28,7 @@ from syncheck.text.sentences.rules import (
 
 LineBreaks = Literal["none", "paragraphs", "lists", "lines"]
 
-MAX_SENTENCE_TOKENS = 256
-"""A sentence that has not ended by then is cut there and marked ``truncated``."""
+MAX_SENTENCE_TOKENS = 256  # a sentence that has not ended by then is cut there and marked ``truncated``
 MAX_SENTENCE_CHARACTERS = 1024
 """The same in characters, for text that no tokenizer has read: about four to a token."""
 
@@ -106,11 +105,9 @@ _UNDECIDED = _TERMINALS | frozenset("\"')]}\u2018\u2019\u201c\u201d\xab\xbb-,")
 _ASCII_SPACE = frozenset(string.whitespace)
 _LETTERS = re.compile(r"[^\W_]+")
 
-_NEXT = " A"
-"""Text that is put after a block for Punkt, which would divide "!!" at the end of a text."""
+_NEXT = " A"  # text that is put after a block for Punkt, which would divide "!!" at the end of a text
 
-_LONGEST_MARK = 10
-"""Number of characters at the start of a line that show whether there is a mark."""
+_LONGEST_MARK = 10  # number of characters at the start of a line that show whether there is a mark
 
 _WORDS = 2
 """Number of words after a full stop at whose starts Punkt runs: its answer may depend on all of the first word."""

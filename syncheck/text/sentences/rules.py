@@ -13,10 +13,8 @@ from syncheck.base.files import asset_lines
 
 _ENDS = (".", "?", "!")
 _PUNCTUATION = frozenset(";:,.!?")
-_NO_WORD = r"""[)";}\]*:@'({\[\u2018\u2019\u201c\u201d\xab\xbb?!]"""
-"""Characters that end a word."""
-_SEVERAL = r"(?:-{2,}|\.{2,}|(?:\.\s){2,}\.)"
-"""Dashes and ellipses."""
+_NO_WORD = r"""[)";}\]*:@'({\[\u2018\u2019\u201c\u201d\xab\xbb?!]"""  # characters that end a word
+_SEVERAL = r"(?:-{2,}|\.{2,}|(?:\.\s){2,}\.)"  # dashes and ellipses
 _NUMBER = "##number##"
 
 _WORD_END = rf"\s|$|{_NO_WORD}|{_SEVERAL}|,(?=$|\s|{_NO_WORD}|{_SEVERAL})"
@@ -289,8 +287,7 @@ _FENCE = ("```", "~~~")
 _KEY_VALUE_LINE = re.compile(r"[ \t]*(?:\*\*|__)?[^\W_][^:.?!|\n]{0,40}:(?:\*\*|__)?[ \t]+\S")
 _JSON_VALUE = re.compile(r"[\s\[\]{},]*\"(?:[^\"\\\n]|\\.){1,80}\"\s*:")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
-ROW = re.compile(r"\s*\|")
-"""Begins a row of a table, which is one sentence."""
+ROW = re.compile(r"\s*\|")  # begins a row of a table, which is one sentence
 
 
 def ends_row(text: str, start: int, stop: int, after: int) -> bool:

@@ -15,10 +15,8 @@ from syncheck.text.markup import Part, Reasoning
 from syncheck.text.sentences.boundaries import Boundary, BoundaryFinder, SegmenterConfig
 from syncheck.text.sentences.tokens import CharSpan, first_token_from
 
-_ANOTHER = "A b c d"
-"""Text that may follow a sentence, which ends before it if it is complete."""
-_MARK = re.compile(r"\W*(?:\d{1,3}|[a-z])[.):]\W*", re.IGNORECASE)
-"""A list's mark without its item."""
+_ANOTHER = "A b c d"  # text that may follow a sentence, which ends before it if it is complete
+_MARK = re.compile(r"\W*(?:\d{1,3}|[a-z])[.):]\W*", re.IGNORECASE)  # a list's mark without its item
 _CJK_STOP = re.compile("[\u3002\uff01\uff1f\uff61]")
 
 
