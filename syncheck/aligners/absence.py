@@ -25,8 +25,7 @@ Wanted = Literal["time", "duration", "amount", "person", "place", "which", "reas
 reason, that something is so or not, or anything."""
 TYPED: frozenset[Wanted] = frozenset({"time", "duration", "amount", "person", "place", "manner"})
 """Answers of which it takes more than the subject to be told."""
-MOST_PROBES = 24
-"""Largest number of claims that are tried; those of the chunks that share most with what is absent come first."""
+MOST_PROBES = 24  # claims that are tried; those of the chunks that share most with what is absent come first
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +128,8 @@ LIKELY_TYPED, LIKELY_OTHER = 0.75, 0.4
 """P(told) at which a sentence has half of :data:`MOST_ABSENT`: where times, numbers, names or places are tried, and
 where nothing could be."""
 SLOPE = 1.2  # how steeply its score falls there, in log-odds; these numbers were chosen on 30 sentences
-MOST_ABSENT = 0.95
-"""Score of a sentence whose absence nothing speaks against: passages may tell it in other words."""
-LEAST_LOOSE = 0.6
-"""Score of a loose absence where the passages seem to tell it: people marked 12 of 184 such sentences in RAGTruth."""
+MOST_ABSENT = 0.95  # of a sentence whose absence nothing speaks against: passages may tell it in other words
+LEAST_LOOSE = 0.6  # of a loose absence that the passages seem to tell: people marked 12 of 184 in RAGTruth
 SAID_ABOVE = 0.8  # support above which a passage that calls something not stated itself is believed
 
 Ask = Callable[[Sequence[str], Sequence[str]], Sequence[Support | Unaligned]]

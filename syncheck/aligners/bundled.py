@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
 FORMAT = "syncheck.cross-encoder.v1"
 CALIBRATION = ("scale", "coverage", "novel_pairs", "shift")
-INT8, STEP = ".int8", ".step"
-"""Suffixes of the names of a matrix's integers and of its row scales; vectors are stored as they are."""
+INT8, STEP = ".int8", ".step"  # suffixes of the names of a matrix's integers and of its row scales
 
 EVIDENCE, EVIDENCE_IN_CLAIM, CLAIM, CLAIM_IN_EVIDENCE, CLAIM_AFTER_SAME = range(5)
 """Token types; special tokens count as evidence that does not match."""
@@ -47,8 +46,7 @@ MAX_EVIDENCE_TOKENS = 144
 MAX_CLAIM_TOKENS = 96
 """Largest sizes, in tokens, of the pairs that the network was trained on."""
 OVERLAP_TOKENS = 16
-BATCH_TOKENS, CPU_BATCH_TOKENS = 4096, 768
-"""Number of tokens scored at once; more would not fit the cache of a processor."""
+BATCH_TOKENS, CPU_BATCH_TOKENS = 4096, 768  # scored at once; more would not fit a processor's cache
 
 
 class BundledAligner(OfNetwork):

@@ -25,17 +25,13 @@ from syncheck.reading.evidence import Chunk, EvidenceIndex, split_passages, spli
 from syncheck.results.types import Evidence, Support
 
 SUPPORTED_LABELS = ("entailment", "entailed", "supported", "supports", "support", "consistent", "factual", "aligned")
-UNLIMITED = 10**6
-"""Largest number of tokens that counts as a limit; tokenizers without a limit state a larger number."""
-MINICHECK_SUPPORTED = 1
-"""Class of MiniCheck's encoders that means "supported" (published inference); their configs may not name it."""
-MINICHECK_FAMILIES = ("t5", "mt5", "umt5", "longt5")
-"""Encoder-decoders with relative positions, which may have been trained as MiniCheck's."""
+UNLIMITED = 10**6  # tokenizers without a limit state a larger number of tokens
+MINICHECK_SUPPORTED = 1  # class of MiniCheck's encoders (published inference); their configs may not name it
+MINICHECK_FAMILIES = ("t5", "mt5", "umt5", "longt5")  # with relative positions; may be MiniCheck's
 JOINED = "{premise}{end}{claim}"
 """A pair with the tokenizer's end-of-sequence token in its middle, as MiniCheck was trained."""
 MINICHECK_WINDOW = 2048  # published inference; T5's relative positions have no limit
-UNSTATED_WINDOW = 512
-"""Window, in tokens, of a classifier without a limit in its network (such as XLNet) or its tokenizer."""
+UNSTATED_WINDOW = 512  # in tokens, without a limit in the network (such as XLNet) or the tokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,8 +281,7 @@ def _support(passages: Sequence[str], parts: Mapping[str, tuple[float, _Premise]
 SUPPORT_TOKENS = ("[Fully supported]", "[Partially supported]", "[No support / Contradictory]")
 PROMPT = "### Instruction:\n", "\n\n### Response:\n[Retrieval]<paragraph>{premise}</paragraph>[Relevant]{claim}"
 """Prefix of the paper's appendix C in Self-RAG's format (Asai et al., 2024), around the instruction."""
-INSTRUCTION_SHARE = 0.25
-"""Largest share of the window that the instruction may take; passages and claim share the rest."""
+INSTRUCTION_SHARE = 0.25  # largest share of the window that the instruction may take
 
 
 class CriticAligner(ClassifierAligner):

@@ -13,15 +13,7 @@ import snowballstemmer
 
 from syncheck.base.files import asset_lines, asset_words
 from syncheck.text.notation import ORDINALS, number_of, roman_value
-from syncheck.text.words import (
-    NUMBER_WORDS,
-    content_words,
-    packaged_names,
-    packaged_rarity,
-    stem,
-    word_pattern,
-    words,
-)
+from syncheck.text.words import NUMBER_WORDS, content_words, packaged_names, packaged_rarity, stem, word_pattern, words
 
 
 class Unit(NamedTuple):
@@ -39,12 +31,9 @@ UNITS: Mapping[str, Unit] = {
     for size, *names in map(str.split, line.split(" / "))
     for name in names
 }
-"""Unit of each name."""
 SYMBOLS = {"%": "percent", "$": "dollars", "€": "euros", "£": "pounds", "¥": "yen", "CHF": "francs"}
-"""Names of signs."""
 SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
 MAY = "may (month)"  # word and stem of the month, which the verb does not share
-CALENDAR = CLASSES["calendar"]
 
 IRREGULAR: Mapping[str, str] = {
     form: entry.split()[0]
@@ -106,8 +95,7 @@ class Token:
     name: bool
     start: int
     clause: int  # number of stops, colons and semicolons before it
-    number: bool
-    """True if it is a number, in figures or spelled out; "one" only before a unit, since it is often a pronoun."""
+    number: bool  # in figures or spelled out; "one" only before a unit, since it is often a pronoun
 
     @property
     def end(self) -> int:

@@ -18,8 +18,7 @@ from syncheck.contrasts.quantities import BOUNDED, UNIT_KINDS, Quantity, agree, 
 from syncheck.text.notation import WrittenOut
 
 ACROSS = 6  # number of words that a comma or conjunction counts for in the distance of a word from a value
-GRADUAL_KINDS = UNIT_KINDS - {"money", "share"}
-"""What is anything between the ends of a range: "speeds between 80 and 90 km/h" has 85 km/h."""
+GRADUAL_KINDS = UNIT_KINDS - {"money", "share"}  # what has all between two ends: "between 80 and 90 km/h" has 85 km/h
 SHARED = 0.4  # weight of a word that several facts share, where one that a fact alone has counts 1
 
 _PART_ENDS = re.compile(r"[,;:()\u2013\u2014]")

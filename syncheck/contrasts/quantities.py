@@ -9,18 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
 from typing import Any, Literal
 
-from syncheck.contrasts.lexicon import (
-    CALENDAR,
-    CLASSES,
-    MAY,
-    SCALES,
-    SYMBOLS,
-    UNITS,
-    Token,
-    between,
-    is_year,
-    ordinal_of,
-)
+from syncheck.contrasts.lexicon import CLASSES, MAY, SCALES, SYMBOLS, UNITS, Token, between, is_year, ordinal_of
 from syncheck.text.notation import MONTHS
 
 Bound = Literal["", "lower", "upper", "up to", "about", "range"]
@@ -31,8 +20,7 @@ MOST = 100  # largest number of "one in ten" and the like
 ROUNDED = 0.15  # largest relative difference of a number that is called approximate
 EXACT, CONVERTED = 1e-9, 0.025  # the same of others, and of those in different units
 MINOR = frozenset({"cents", "pence"})  # names of smaller coins, which a sum in a larger unit may be written in
-NEARLY = 1.0
-"""Percentage points by which a third and other shares without a whole number of percent may be rounded."""
+NEARLY = 1.0  # percentage points by which a third and other shares of no whole percent may be rounded
 EITHER = "either half of the day"  # stands in for the unit of a time
 
 _FIGURES = re.compile(r"\d+(?:\.\d+)?")
@@ -41,8 +29,7 @@ _MONTHS = tuple(MAY if name == "May" else name.lower() for name in MONTHS)
 _PER = frozenset("per a an each every".split())
 _PARTS = {"a": 1, "one": 1} | {str(number): number for number in range(1, 10)}
 _SHARES = {"third": 3, "quarter": 4, "fifth": 5, "sixth": 6, "eighth": 8, "tenth": 10}
-_SUMMED = frozenset({"time", "length", "mass", "money"})
-"""What is measured in more than one unit at once, as in "2 hours 30 minutes"."""
+_SUMMED = frozenset({"time", "length", "mass", "money"})  # in several units at once: "2 hours 30 minutes"
 _THOUSANDFOLD = re.compile(r"[1-9]\d{0,2}\.\d{3}")
 _NO_RANGE = ("from", "by", "rose", "fell")
 NOON = ("noon", "midnight")
@@ -59,9 +46,8 @@ class Quantity:
     """Places of its first and last token, with the unit."""
     stop: int  # place after its number, where the unit begins
     number: float  # the number as it is written, whatever it measures
-    low: float
-    high: float
-    """Smallest and largest value that is meant, in the basic unit."""
+    low: float  # smallest value that is meant, in the basic unit
+    high: float  # largest value that is meant, in the basic unit
     kind: str
     """"mass", "money" and the like; "year", "date", "clock", "count" of other nouns, "code", "bare" without a unit."""
     unit: str = ""  # first name of its unit
@@ -288,7 +274,7 @@ def _measured(text: str, tokens: Sequence[Token], first: int, stop: int, value: 
 def _adjoining(text: str, tokens: Sequence[Token], stop: int) -> Sequence[Token]:
     """Collect up to three words after a number that nothing separates from it."""
     adjoin = (
-        between(text, before, token) in ("", "-", "/") and not token.number and token.word not in CALENDAR
+        between(text, before, token) in ("", "-", "/") and not token.number and token.word not in CLASSES["calendar"]
         for before, token in pairwise(tokens[stop - 1 : stop + 3])
     )
     return tokens[stop : stop + sum(takewhile(bool, adjoin))]

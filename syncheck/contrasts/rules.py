@@ -21,10 +21,8 @@ from syncheck.results.types import ContrastKind
 
 HELD = 0.6  # share of a sentence's other content stems that a chunk must have to contradict it
 NEARLY_HELD = 0.75  # the same where the sentence differs from the chunk by no word but a negator
-REPEATED = 0.8
-"""Share of a sentence's other words that a chunk must have in the same order, so that another number stands out."""
-ELSEWHERE = 0.34
-"""Share of a sentence's other stems from which a chunk that has its value may be what it is about."""
+REPEATED = 0.8  # share of a sentence's other words in the same order from which another number stands out
+ELSEWHERE = 0.34  # share of a sentence's other stems from which a chunk with its value may be what it is about
 MOST_COUNTED = 144  # largest product of two numbers that may be a count, as of "two rows of six"
 ANSWERED = re.compile(r"\?\s+(Yes|No)\b")  # end of a question with its answer
 NAMED = 0.5  # share of the words of a row's subject by which a sentence names it

@@ -84,8 +84,7 @@ class WrittenOut:
 
     text: str
     source: str  # the text as it was written
-    spans: tuple[tuple[int, int], ...] | None
-    """Where in ``source`` each character of ``text`` comes from; None if each has kept its place."""
+    spans: tuple[tuple[int, int], ...] | None  # of each character in ``source``; None if each has kept its place
 
     @classmethod
     def of(cls, source: str) -> WrittenOut:

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 _STEM = 5  # number of a word's first characters that count as its stem
 _NEAR = 8  # distance, in words, up to which two words of a passage are near each other
 
-_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-"""Kana and Han, which are written without spaces, so that each character counts as a word."""
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # kana and Han: each character counts as a word
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 """Thai, Lao, Burmese and Khmer, also without spaces, in which each letter with its marks counts as a word."""
 
@@ -43,8 +42,7 @@ _POSSESSIVE = re.compile(r"['\u2019]s?$")
 _THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
 
 _WORDS = asset_words("english/words.txt")
-_STOP_WORDS = _WORDS["stop words"]
-"""English function words, and the words with which answers refer to their sources."""
+_STOP_WORDS = _WORDS["stop words"]  # English function words, and words with which answers refer to sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +52,7 @@ class ContextLexicon:
     words: frozenset[str]
     bigrams: frozenset[tuple[str, str]]  # pairs of neighbouring words in one passage, function words included
     numbers: frozenset[str]  # the numbers among the normalised ``words``
-    stems: frozenset[str]
-    """The stems of the words; see :func:`stem`."""
+    stems: frozenset[str]  # see :func:`stem`
     places: Mapping[str, tuple[int, ...]]  # positions of each word, with a gap between one passage and the next
     stem_places: Mapping[str, tuple[int, ...]]  # positions of each stem
 
@@ -221,7 +218,6 @@ NAMES = "names.txt"  # asset with words that are mostly written with a capital, 
 TABLE = "articles_by_stem.txt"
 """Asset with the number of articles read, then in each line a count and the stems that occur in that many articles."""
 NUMBER_WORDS = {word: str(number) for word, number in (SMALL | TENS | {"twenty": 20}).items() if number}
-"""Numbers in digits by their words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +225,7 @@ class Rarity:
     """Inverse document frequency of stems."""
 
     articles: int  # number of articles that were counted
-    counts: Mapping[str, int]
-    """Number of articles in which a stem (:func:`~syncheck.text.words.stem`) occurs; the rarest may be left out."""
+    counts: Mapping[str, int]  # of articles in which a stem (:func:`stem`) occurs; the rarest may be left out
 
     def __call__(self, stem: str) -> float:
         """Compute ln((N + 1) / (n + 1)), in nats, of a stem in n of N articles; n is 0 for an unknown stem."""
@@ -264,14 +259,11 @@ alone is covered. Names in an English sentence reach this lead, but have no such
 SHORT = 8
 """Largest number of words of a short sentence. A longer one in another language reaches :data:`SURE_NATS`, unless it
 has a good deal of English too."""
-FUNCTION_WORDS = {code: _WORDS[code] for code in ("de", "es", "fr", "it", "nl")}
-"""Frequent function words, by language, that are rare in English."""
-IN_NAMES = _WORDS["in names"]
-"""Those that occur inside names of people and places: they count only at the beginning of a sentence."""
+FUNCTION_WORDS = {code: _WORDS[code] for code in ("de", "es", "fr", "it", "nl")}  # by language; rare in English
+IN_NAMES = _WORDS["in names"]  # they are in names of people and places, and count only at a sentence's beginning
 NO_LANGUAGE = frozenset({"ext", "zxx"})  # labels with which the identifier marks text in no language
 LONGEST_READ = 4000  # number of characters at the beginning of a text from which its language is identified
-_AUTOMATON = ("moves", "rows", "features")
-"""Names of the arrays by which the identifier finds the features of a text."""
+_AUTOMATON = ("moves", "rows", "features")  # arrays by which the identifier finds a text's features
 _FUNCTION_WORDS = frozenset().union(*FUNCTION_WORDS.values())
 _WORD = regex.compile(r"[\p{L}\p{M}'’]+")
 

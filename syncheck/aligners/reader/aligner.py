@@ -45,13 +45,10 @@ if TYPE_CHECKING:
 SEEN_TOKENS, JOINT_TOKENS, CLAIM_TOKENS = 128, 64, 100
 """Largest number of tokens of the passages that a claim sees in the lower layers, of those that are read with it in the
 upper ones (unless the closest chunk alone has more), and of a claim."""
-WHOLE_TOKENS = 256
-"""Largest number of tokens of the passages that the second network reads with a claim as one text."""
+WHOLE_TOKENS = 256  # of the passages, which the second network reads with a claim as one text
 DOUBT = 2.0  # log-odds, in absolute value, below which a balanced reader asks the second network
-KEPT_WINDOWS = 32
-"""Number of windows, over all contexts, that are kept after they were read; one takes 4 to 7 MB."""
-BATCH_TOKENS, CPU_BATCH_TOKENS = 4096, 1024
-"""Largest numbers of tokens that are read at once, on a GPU and on the CPU."""
+KEPT_WINDOWS = 32  # of all contexts, after they were read; one takes 4 to 7 MB
+BATCH_TOKENS, CPU_BATCH_TOKENS = 4096, 1024  # read at once, on a GPU and on the CPU
 
 _LOADING = Lock()
 

@@ -16,10 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, scaled_dot_product_attention
 
-MEASURED = ("query_key_value", "attended", "inner", "outer")
-"""Names of the matrices of a layer whose largest inputs are known."""
-DISTANCES = "encoder.relative_attention_bias.weight"
-"""MPNet's name of the biases of attention by distance, (buckets, heads)."""
+MEASURED = ("query_key_value", "attended", "inner", "outer")  # matrices whose largest inputs are known
+DISTANCES = "encoder.relative_attention_bias.weight"  # biases of attention by distance, (buckets, heads)
 LARGEST = ".largest"  # suffix of the name of a matrix's largest inputs, (K,), by channel
 NORM_EPS = 1e-5  # what the layer norms of all-mpnet-base-v2 add to the variance
 MATRICES = {
@@ -30,17 +28,14 @@ MATRICES = {
     "inner": "intermediate.dense",
     "outer": "output.dense",
 }
-"""Names of the matrices of a layer, and MPNet's names of them."""
 _NORMS = ("attention.LayerNorm", "output.LayerNorm")
 _SHARE = 0.75  # how much of an input's range is moved into the weights, as an exponent
 MIDDLE = 128  # what stands for zero in the unsigned integers that oneDNN multiplies
-FEW_ROWS, FEW_STEP, MANY_STEP = 256, 16, 64
-"""Numbers of rows are multiples of the first step up to a limit, and of the other step above it."""
+FEW_ROWS, FEW_STEP, MANY_STEP = 256, 16, 64  # numbers of rows are multiples of a step
 _LARGEST = 127
 _SMALLEST_SCALE = 1e-12
 _SPARE = 64  # neurons that are added to the first map of a feed-forward part; each can be a copy of another one
-_LEAST_CEILING, _GROWTH = 4.0, 1.05
-"""The lowest ceiling of that map's results, and the factor by which it rises until the copies suffice."""
+_LEAST_CEILING, _GROWTH = 4.0, 1.05  # of that map's results; it grows until the copies suffice
 _LOWEST_GELU = 0.17
 
 

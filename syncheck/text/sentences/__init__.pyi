@@ -1,9 +1,5 @@
 from .boundaries import BoundaryFinder as BoundaryFinder, SegmenterConfig as SegmenterConfig
-from .rules import (
-    ENGLISH_ABBREVIATIONS as ENGLISH_ABBREVIATIONS,
-    Punkt as Punkt,
-    SentenceCutter as SentenceCutter,
-)
+from .rules import ENGLISH_ABBREVIATIONS as ENGLISH_ABBREVIATIONS, Punkt as Punkt, SentenceCutter as SentenceCutter
 from .segmenter import (
     AnswerSegmenter as AnswerSegmenter,
     IncrementalSegmenter as IncrementalSegmenter,

@@ -13,24 +13,12 @@ from typing import Literal, NamedTuple
 from syncheck.base.checks import check_choice
 from syncheck.base.errors import InputError
 from syncheck.text.markup import end_of_marks, ends_with_marks
-from syncheck.text.sentences.rules import (
-    ROW,
-    SentenceCutter,
-    begun_mark,
-    ends_cjk_sentence,
-    ends_clause,
-    ends_heading,
-    ends_line,
-    ends_paragraph,
-    ends_row,
-    item_text_start,
-)
+from syncheck.text.sentences import rules
 
 LineBreaks = Literal["none", "paragraphs", "lists", "lines"]
 
 MAX_SENTENCE_TOKENS = 256  # a sentence that has not ended by then is cut there and marked ``truncated``
-MAX_SENTENCE_CHARACTERS = 1024
-"""The same in characters, for text that no tokenizer has read: about four to a token."""
+MAX_SENTENCE_CHARACTERS = 1024  # for text that no tokenizer has read: about four to a token
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +81,9 @@ It takes the text, the first character to look at, the end of the sentence and t
 
 _LINE_BREAKS: dict[str, tuple[Break, ...]] = {
     "none": (),
-    "paragraphs": (ends_paragraph,),
-    "lists": (ends_paragraph, ends_heading, ends_row, ends_with_marks),
-    "lines": (ends_line,),
+    "paragraphs": (rules.ends_paragraph,),
+    "lists": (rules.ends_paragraph, rules.ends_heading, rules.ends_row, ends_with_marks),
+    "lines": (rules.ends_line,),
 }
 
 _TERMINALS = frozenset(".?!")
@@ -109,11 +97,9 @@ _NEXT = " A"  # text that is put after a block for Punkt, which would divide "!!
 
 _LONGEST_MARK = 10  # number of characters at the start of a line that show whether there is a mark
 
-_WORDS = 2
-"""Number of words after a full stop at whose starts Punkt runs: its answer may depend on all of the first word."""
+_WORDS = 2  # after a full stop, at whose starts Punkt runs: it may depend on all of the first word
 
-_READ_WORDS = 3
-"""Number of words that Punkt reads: the last, which may go on, the one before, which depends on it, and one more."""
+_READ_WORDS = 3  # that Punkt reads: the last, which may go on, the one before, which depends on it, and one more
 
 
 class Boundary(NamedTuple):
@@ -141,9 +127,9 @@ class BoundaryFinder:
     """
 
     def __init__(self, config: SegmenterConfig) -> None:
-        self._cutter = SentenceCutter(config.abbreviations)
-        cjk = (ends_cjk_sentence,) if config.cjk_stops else ()
-        clauses = (ends_clause,) if config.clauses else ()
+        self._cutter = rules.SentenceCutter(config.abbreviations)
+        cjk = (rules.ends_cjk_sentence,) if config.cjk_stops else ()
+        clauses = (rules.ends_clause,) if config.clauses else ()
         self._breaks = (*_LINE_BREAKS[config.line_breaks], *cjk, *clauses)
         self._has_items = config.line_breaks in ("lists", "lines")
         self._keeps_marks = config.line_breaks == "lists"
@@ -255,9 +241,9 @@ class BoundaryFinder:
         if bullet >= at and not final and seen < len(text) and not text[seen:].strip(" \t"):
             self._begun = bullet, len(text)
             return None
-        text_start = item_text_start(text, max(bullet, at), final=final)
+        text_start = rules.item_text_start(text, max(bullet, at), final=final)
         if text_start is None:
-            self._begun = begun_mark(text, max(bullet, at))
+            self._begun = rules.begun_mark(text, max(bullet, at))
         return text_start
 
     def _end_block(self, text: str, stop: int, at: int, text_start: int) -> list[Boundary]:
@@ -292,7 +278,7 @@ class BoundaryFinder:
 
     def _boundaries(self, text: str, seen: int, *, after: str = "") -> list[Boundary]:
         """Find Punkt's boundaries in the open text up to ``seen``."""
-        if self._has_items and ROW.match(text, self._block):
+        if self._has_items and rules.ROW.match(text, self._block):
             return []
         offset = self._unsettled if self._unsettled > self._tail else self._start(text, seen)
         spans = self._cutter.spans(text[offset:seen] + after)

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 
-SEED_TOKENS = 6
-"""Number of prompt tokens decoded before the response, so that its first space is kept (Llama-2 strips one)."""
+SEED_TOKENS = 6  # of the prompt, decoded before the response, so that its first space is kept (Llama-2 strips one)
 
 WINDOW_TOKENS = 12
 """Number of tokens decoded again at each step; some must stay, since decoders look at neighbours."""
