@@ -36,15 +36,13 @@ class Absence:
     wanted: Wanted
     rest: str = ""  # what the sentence states beside that, before or after a "but"; "" if nothing
     is_loose: bool = False
-    """True if passages that tell something need not tell that: it is a refusal that names nothing, it wants something
-    further or more specific, or speaks of one passage alone."""
+    """True if it names nothing, wants something further or more specific, or speaks of one passage alone."""
 
 
 _ENGLISH = asset_patterns("english/absence.txt", month=rf"(?:{'|'.join(MONTHS)})")
 
 
 def _of_kind(kind: str) -> list[tuple[Wanted, re.Pattern[str]]]:
-    """List the patterns of a kind, each after what it wants."""
     return [(cast("Wanted", name.split()[1]), form) for name, form in _ENGLISH.items() if name.startswith(f"{kind} ")]
 
 
@@ -157,8 +155,7 @@ def look_for(
 ) -> list[Presence | None]:
     """Look for what sentences call absent, each with the support of the sentence itself, in one batch of the aligner.
 
-    The result is None for an aligner that does not distinguish contradicted from not stated, for a passage that says
-    itself that something is not stated, and for claims that the aligner failed to judge.
+    None if the aligner does not tell contradicted from not stated or fails, or a passage says so itself.
     """
     tried: list[list[str] | None] = []
     for absence, support in said:

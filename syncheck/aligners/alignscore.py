@@ -213,16 +213,12 @@ class AlignScoreModel(nn.Module):
 
         super().__init__()
         self.base_model = RobertaModel(config)
-        self.bin_layer = nn.Linear(config.hidden_size, 2)
-        self.tri_layer = nn.Linear(config.hidden_size, 3)
-        self.reg_layer = nn.Linear(config.hidden_size, 1)
+        self.bin_layer, self.tri_layer, self.reg_layer = (nn.Linear(config.hidden_size, n) for n in (2, 3, 1))
 
     def forward(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Compute P(aligned) of the two-way head and P(entailed) of the three-way head, both (B,) float32."""
         pooled = self.base_model(input_ids=ids, attention_mask=mask).pooler_output  # (B, H)
-        two_way: Tensor = self.bin_layer(pooled).softmax(-1)  # (B, 2)
-        three_way: Tensor = self.tri_layer(pooled).softmax(-1)  # (B, 3)
-        return two_way[:, 1], three_way[:, 0]
+        return self.bin_layer(pooled).softmax(-1)[:, 1], self.tri_layer(pooled).softmax(-1)[:, 0]
 
 
 def load_alignscore(
@@ -281,13 +277,12 @@ def _read_folder(folder: Path) -> dict[str, Tensor]:
     try:
         if read_object(folder / MANIFEST)["format"] != FORMAT:
             raise KeyError(FORMAT)
-        state: dict[str, Tensor] = load_file(folder / "model.safetensors")
+        return dict(load_file(folder / "model.safetensors"))
     except (CheckpointError, OSError, ValueError, KeyError, SafetensorError) as error:
         raise CheckpointError(
             f"expected a folder of format {FORMAT!r} with {MANIFEST} and model.safetensors, found {str(folder)!r} "
             f"({type(error).__name__}: {error}); write one with `syncheck convert-aligner`"
         ) from error
-    return state
 
 
 def _file(path: Path | str) -> Path:

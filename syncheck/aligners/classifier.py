@@ -143,15 +143,10 @@ def _encoder_decoder(path: Path | str, device: str | torch.device) -> PairScorer
 
 def _classifier(path: Path | str) -> PreTrainedModel:
     """Load a classifier that has all its weights: transformers would initialise a missing head at random."""
-    model: PreTrainedModel
-    model, loading = load_pretrained(
-        AutoModelForSequenceClassification,
-        path,
-        what="a sequence classifier",
-        dtype=torch.float32,
-        output_loading_info=True,
-    )
-    if missing := sorted(loading["missing_keys"]):
+    what, kind = "a sequence classifier", AutoModelForSequenceClassification
+    loaded = load_pretrained(kind, path, what=what, dtype=torch.float32, output_loading_info=True)
+    model: PreTrainedModel = loaded[0]
+    if missing := sorted(loaded[1]["missing_keys"]):
         raise CheckpointError(
             f"{str(path)!r} lacks {len(missing)} weights of a classifier, such as {missing[0]!r}; pass a checkpoint "
             "that was trained to judge pairs, such as an NLI model"
@@ -210,8 +205,7 @@ class ClassifierAligner(OfNetwork):
     def __init__(
         self, scorer: PairScorer, *, name: str = "classifier", options: Mapping[str, str | int] | None = None
     ) -> None:
-        self.name = name
-        self.options = dict(options or {})
+        self.name, self.options = name, dict(options or {})
         self._model: PairScorer = scorer
 
     @classmethod

@@ -28,8 +28,7 @@ NEARNESS = 0.75  # similarity, in [0, 1], from which a name is taken for a misty
 def check_name(name: str | Path, known: Sequence[str]) -> None:
     """Refuse, with a CheckpointError, a single word that is like a known name or that the Hub does not have.
 
-    Paths, names with an owner and checkpoints in the cache pass. For others, the Hub is asked once, unlike by a
-    download, whose repeated attempts take most of a minute where there is no connection.
+    The Hub is asked once; the repeated attempts of a download take most of a minute without a connection.
     """
     word = str(name)
     if "/" in word or Path(word).exists() or cached_file(word, "config.json") is not None:
@@ -59,7 +58,6 @@ def check_name(name: str | Path, known: Sequence[str]) -> None:
 
 
 logger = logging.getLogger(__name__)
-
 ALIGNER_OPTIONS = ("backbone", "mode", "overflow", "entailment")
 """Every option that an aligner may be stored with."""
 AUTO = "auto"

@@ -123,10 +123,8 @@ def scored_by_length(
 ) -> list[float]:
     """Score items in batches of similar length; the results are in the order of the items."""
     order = sorted(range(len(items)), key=lambda place: length(items[place]))
-    scores: dict[int, float] = {}
-    for start in range(0, len(order), BATCH):
-        places = order[start : start + BATCH]
-        scores |= zip(places, score([items[place] for place in places]), strict=True)
+    cuts = (order[start : start + BATCH] for start in range(0, len(order), BATCH))
+    scores = dict(zip(order, (s for cut in cuts for s in score([items[place] for place in cut])), strict=True))
     return [scores[place] for place in range(len(items))]
 
 
@@ -215,7 +213,7 @@ class AskedAligner:
             logger.exception("aligner %r failed; its sentences get the status 'failed'", name)
             return [Unaligned(f"aligner {name!r} failed: {type(error).__name__}: {error}")] * len(claims)
         if len(supports) != len(claims):
-            many = "more" if len(supports) > len(claims) else str(len(supports))
+            many = "more" if len(supports) > len(claims) else len(supports)
             reason = f"aligner {name!r} misbehaved: expected {len(claims)} results; found {many}"
             logger.error("%s; its sentences get the status 'failed'", reason)
             return [Unaligned(reason)] * len(claims)

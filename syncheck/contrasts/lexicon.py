@@ -66,8 +66,8 @@ def _opposed() -> tuple[_Opposites, frozenset[frozenset[str]], frozenset[str]]:
 
 
 OPPOSITES, EXCLUSIVE, TRADE = _opposed()
-"""Opposites of each word, by kind; words that are members of one class rather than opposites, such as colours, so that
-one does not say that another is false; verbs of which one always implies the other: A lends to B, B borrows from A."""
+"""Opposites of each word, by kind; words of one class, such as colours, of which one does not say that another is
+false; verbs of which one always implies the other: A lends to B, B borrows from A."""
 CONVERSE = frozenset("win wins won winning lose loses lost losing before after".split())
 """Words whose opposite says the same from the other side: "A lost to B", "B won"; "A before B", "B after A"."""
 
@@ -163,9 +163,7 @@ def _is_like_a_name(written: str, word: str) -> bool:
 def _word_of(written: str) -> tuple[str, str, bool]:
     """Find a word's normal form, its stem, and whether it is a content word."""
     lower = written.lower()
-    known = SYMBOLS.get(written) or _KNOWN.get(lower) or _figures(written)
-    if lower in UNITS:
-        known = lower
+    known = lower if lower in UNITS else SYMBOLS.get(written) or _KNOWN.get(lower) or _figures(written)
     word = known or next(iter(words(written)), written)
     stemmer = snowballstemmer.stemmer("english")  # made anew, since a stemmer is for one thread
     root = word if word[0].isdigit() else str(stemmer.stemWord(IRREGULAR.get(word, word)))

@@ -99,8 +99,7 @@ class ReaderAligner(OfNetwork):
         """Load the packaged reader, once per process and device, or one from a folder.
 
         A folder has ``reader.json``, ``adapter.safetensors`` and ``tokenizer.json``, and for efforts beyond ``fast``
-        ``second.json`` and ``second.safetensors``. Another format, or an encoder that is not on this machine, raises
-        CheckpointError.
+        ``second.json`` and ``second.safetensors``. Without an encoder on this machine, CheckpointError.
         """
         device = torch.device(device)
         if path is not None:

@@ -48,9 +48,8 @@ def attends_in_halves() -> bool:
 class Int8Linear(nn.Module):
     """Linear map in integers from -127 to 127, with a scale for each row of the weights and each token of the input.
 
-    ``weight`` is (N, K) int8, ``step`` (N, 1) float32 the scale of each row, and ``bias`` (N,) float32. Processors
-    with VNNI read weights that were put in order once; others multiply the integers as floats. Both are exact for all
-    but the largest sums.
+    ``weight`` is (N, K) int8, ``step`` (N, 1) float32 the scale of each row, and ``bias`` (N,) float32. Products, of
+    integers with VNNI and of floats elsewhere, are exact for all but the largest sums.
     """
 
     weight: Tensor
@@ -123,10 +122,9 @@ def times_packed(
 
 
 def from_middle(rounded: Tensor) -> Tensor:
-    """Shift whole-number floats from -128 to 127 to uint8 around ``MIDDLE``; pad the rows.
+    """Shift whole-number floats from -128 to 127 to uint8 around ``MIDDLE``; pad the rows to one of a few numbers.
 
-    oneDNN compiles a program for each number of rows and keeps a few dozen, so only a few numbers are used; the padding
-    is ignored. PyTorch turns floats into signed integers much faster than into unsigned ones.
+    oneDNN compiles a program for each number of rows. PyTorch makes signed integers faster than unsigned ones.
     """
     rows, columns = rounded.shape
     step = FEW_STEP if rows <= FEW_ROWS else MANY_STEP
@@ -271,8 +269,7 @@ class ReaderLayer(nn.Module):
     @property
     def dtype(self) -> torch.dtype:
         """The type that attention is computed in."""
-        own: torch.dtype = getattr(self.query_key_value, "dtype", torch.float32)
-        return own
+        return getattr(self.query_key_value, "dtype", torch.float32)  # type: ignore[no-any-return]
 
     def forward(
         self,
@@ -298,14 +295,10 @@ class ReaderLayer(nn.Module):
             query, pairs = own[begin:, :width], own[:, width:]
             if before is not None:
                 pairs = torch.cat([before[number], pairs])
-            key, value = pairs.chunk(2, dim=1)
             end = len(pairs)
-            attended = scaled_dot_product_attention(
-                self._by_head(query),
-                self._by_head(key),
-                self._by_head(value),
-                attn_mask=None if biases is None else biases[:, :, end - len(query) : end, :end],
-            )
+            mask = None if biases is None else biases[:, :, end - len(query) : end, :end]
+            query, key, value = map(self._by_head, (query, *pairs.chunk(2, dim=1)))
+            attended = scaled_dot_product_attention(query, key, value, attn_mask=mask)
             mixed.append(attended[0].transpose(0, 1).flatten(1))
         if first is not None:
             texts = zip(torch.split(hidden, list(lengths)), first, strict=True)
@@ -343,8 +336,8 @@ def _units(largest: Tensor, weight: Tensor) -> Tensor:
 class RoundedLinear(Int8Linear):
     """Linear map whose inputs are rounded to units of their channel, and whose weights are rounded by row.
 
-    ``step`` is (N,). ``per_unit``, (K,), is the number of units in an input of 1, None if the inputs are numbers of
-    units already. With ``gives_halves``, the result is bfloat16 where :func:`attends_in_halves`.
+    ``step`` is (N,). ``per_unit``, (K,), is the number of units in an input of 1, None for inputs in units. With
+    ``gives_halves``, the result is bfloat16 where :func:`attends_in_halves`.
     """
 
     per_unit: Tensor | None
