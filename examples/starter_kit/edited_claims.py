@@ -17,7 +17,8 @@ from itertools import combinations
 from contrast_pairs import SUPPORTED, UNSUPPORTED, Claim, ContrastGroup
 
 from syncheck.contrasts import parsing
-from syncheck.contrasts.lexicon import CLASSES, OPPOSITES
+from syncheck.contrasts.lexicon import CLASSES
+from syncheck.contrasts.rules import OPPOSITES
 from syncheck.reading.evidence import split_passages
 
 __all__ = ["changed_claims", "edited_groups", "with_changed_claims", "with_changed_passages"]

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import combinations, pairwise, permutations
 from math import isclose
+from typing import Literal, cast
 
-from syncheck.contrasts.lexicon import CLASSES, CONVERSE, EXCLUSIVE, IRREGULAR, OPPOSITES, SYMBOLS, TRADE
-from syncheck.contrasts.parsing import Fact, ParsedText, facts_of, quantity_facts
-from syncheck.contrasts.quantities import BOUNDED, NOON, Quantity, agree, are_comparable
+from syncheck.base.files import asset_lines
+from syncheck.contrasts.lexicon import BOUNDED, CLASSES, IRREGULAR, NOON, SYMBOLS, Quantity
+from syncheck.contrasts.parsing import Fact, ParsedText, agree, are_comparable, facts_of, quantity_facts
 from syncheck.reading.tables import cells_in
 from syncheck.results.types import ContrastKind
 
@@ -188,6 +189,35 @@ def _unit_of(side: ParsedText, one: Quantity) -> str:
     if one.last >= one.stop:
         return side.written(one.stop, one.last)
     return side.written(one.first, one.first) if side.tokens[one.first].text in SYMBOLS else ""
+
+
+OppositeKind = Literal["antonym", "comparison", "quantifier"]
+_Opposites = Mapping[str, tuple[tuple[OppositeKind, frozenset[str]], ...]]
+
+
+def _opposed() -> tuple[_Opposites, frozenset[frozenset[str]], frozenset[str]]:
+    """Read the packaged opposites, those that exclude each other, and the converse verbs."""
+    opposites: dict[str, list[tuple[OppositeKind, frozenset[str]]]] = {}
+    exclusive: set[frozenset[str]] = set()
+    converse: set[str] = set()
+    for name, line in asset_lines("contrasts/opposites.txt"):
+        sides = [frozenset(word.replace("_", " ") for word in group.split()) for group in line.split("/")]
+        every = frozenset().union(*sides)
+        kind = cast(OppositeKind, name if name in ("comparison", "quantifier") else "antonym")
+        converse |= every if name == "converse" else frozenset()
+        for side in sides:
+            exclusive |= {every - side} if name == "exclusive" else set()
+            for word in side:
+                opposites.setdefault(word, []).append((kind, every - side))
+    by_word = {word: tuple(dict.fromkeys(pairs)) for word, pairs in opposites.items()}
+    return by_word, frozenset(exclusive), frozenset(converse)
+
+
+OPPOSITES, EXCLUSIVE, TRADE = _opposed()
+"""Opposites of each word, by kind; words of one class, such as colours, of which one does not say that another is
+false; verbs of which one always implies the other: A lends to B, B borrows from A."""
+CONVERSE = frozenset("win wins won winning lose loses lost losing before after".split())
+"""Words whose opposite says the same from the other side: "A lost to B", "B won"; "A before B", "B after A"."""
 
 
 def opposites(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> Iterator[Difference]:
