@@ -232,8 +232,7 @@ class Int8CrossEncoder(nn.Module):
             return self._logits(pairs)
 
     def _logits(self, pairs: Sequence[EncodedPair]) -> Tensor:
-        device = self.words.weight.device
-        lengths = [len(pair) for pair in pairs]
+        device, lengths = self.words.weight.device, [len(pair) for pair in pairs]
         ids = torch.tensor([token for pair in pairs for token in pair.ids], device=device)
         types = torch.tensor([kind for pair in pairs for kind in pair.types], device=device)
         positions = torch.cat([torch.arange(length, device=device) for length in lengths])

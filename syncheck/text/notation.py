@@ -177,19 +177,9 @@ def _figures(value: float) -> str:
     return f"{value:,.12g}" if value >= 10_000 else f"{value:.12g}"
 
 
-def _dozen(match: re.Match[str]) -> str:
-    number = match[1].lower()
-    return _figures(6 if number == "half a" else 12 * (counted(number) or 0))
-
-
 def _ordinal(match: re.Match[str]) -> str:
     number = TENS[match[1].lower()] + ORDINALS[match[2].lower()]
     return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th') }"
-
-
-def _coded(match: re.Match[str]) -> str:
-    value = roman_value(match[2])
-    return match[0] if value is None else f"{match[1]}{value}"
 
 
 _MAGNITUDES = {"m": "million", "b": "billion", "t": "trillion"}
@@ -210,7 +200,7 @@ _WRITTEN: Mapping[str, _Written] = {
     "weekday": lambda m: next(day for day in _WEEKDAYS if day.startswith(m[1][:3])),
     "quarters of an hour": lambda m: f"{45 if m[1] else 15} minutes",
     "half of": lambda m: _HALVES[m[1].lower()],
-    "dozen": _dozen,
+    "dozen": lambda m: _figures(6 if m[1].lower() == "half a" else 12 * (counted(m[1]) or 0)),
     "and a half": lambda m: m[0] if (value := counted(m[1])) is None else f"{value}.5",
     "ordinal": _ordinal,
     "number": lambda m: m[0] if (value := counted(m[0])) is None else _figures(value),
@@ -219,7 +209,7 @@ _WRITTEN: Mapping[str, _Written] = {
     "thousands": lambda m: m[1] + _figures(1000 * number_of(m[2])),
     "power": lambda m: f" {_POWERS[m[2]]} {_LENGTHS[m[1]]}",
     "square": lambda m: f" square {_LENGTHS[m[1]]}",
-    "coded": _coded,
+    "coded": lambda m: m[0] if (value := roman_value(m[2])) is None else f"{m[1]}{value}",
 }
 """What a match becomes, by the names in ``assets/english/notation.txt``."""
 

@@ -29,18 +29,14 @@ if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
     from torch import Tensor
 
-
 _STEM = 5  # number of a word's first characters that count as its stem
 _NEAR = 8  # distance, in words, up to which two words of a passage are near each other
-
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # kana and Han: each character counts as a word
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 """Thai, Lao, Burmese and Khmer, also without spaces, in which each letter with its marks counts as a word."""
-
 _LETTER = rf"[^\W\d_{_CJK}{_UNSPACED}]"
 _POSSESSIVE = re.compile(r"['\u2019]s?$")
 _THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
-
 _WORDS = asset_words("english/words.txt")
 _STOP_WORDS = _WORDS["stop words"]  # English function words, and words with which answers refer to sources
 
@@ -249,16 +245,12 @@ def packaged_names() -> frozenset[str]:
 SURE_NATS = 4.0
 """Lead that another language must have over all covered ones, in nats, normalised for the length of the text.
 
-Chosen on Mu-SHROOM's validation part. Names, numbers and short phrases ("Paris, 1932.", "El Niño is a climate
-pattern.") stay below it.
-"""
+Chosen on Mu-SHROOM's validation part. Names, numbers and phrases such as "Paris, 1932." stay below it."""
 LIKELY_NATS = 2.5
-"""The same for a short sentence with a function word of one of the languages in :data:`FUNCTION_WORDS`, where English
-alone is covered. Names in an English sentence reach this lead, but have no such word; see ``benchmarks/languages.py``.
-"""
+"""The same for a short sentence with a function word of another language, where English alone is covered. Names in an
+English sentence reach this lead, but have no such word; see ``benchmarks/languages.py``."""
 SHORT = 8
-"""Largest number of words of a short sentence. A longer one in another language reaches :data:`SURE_NATS`, unless it
-has a good deal of English too."""
+"""Words of a short sentence. A longer one reaches :data:`SURE_NATS`, unless it has a good deal of English too."""
 FUNCTION_WORDS = {code: _WORDS[code] for code in ("de", "es", "fr", "it", "nl")}  # by language; rare in English
 IN_NAMES = _WORDS["in names"]  # they are in names of people and places, and count only at a sentence's beginning
 NO_LANGUAGE = frozenset({"ext", "zxx"})  # labels with which the identifier marks text in no language

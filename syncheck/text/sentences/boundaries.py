@@ -75,9 +75,7 @@ class SegmenterConfig:
 
 
 Break = Callable[[str, int, int, int], bool]
-"""Function that tells whether a sentence ends, whatever Punkt says.
-
-It takes the text, the first character to look at, the end of the sentence and the start of the next one."""
+"""Tells whether a sentence ends, whatever Punkt says, from the text, where to begin, its end and the next start."""
 
 _LINE_BREAKS: dict[str, tuple[Break, ...]] = {
     "none": (),
@@ -85,20 +83,14 @@ _LINE_BREAKS: dict[str, tuple[Break, ...]] = {
     "lists": (rules.ends_paragraph, rules.ends_heading, rules.ends_row, ends_with_marks),
     "lines": (rules.ends_line,),
 }
-
 _TERMINALS = frozenset(".?!")
 _UNDECIDED = _TERMINALS | frozenset("\"')]}\u2018\u2019\u201c\u201d\xab\xbb-,")
 """Text that starts with these may belong to the sentence before (closers, ellipses, dashes), or is not yet a word."""
-
 _ASCII_SPACE = frozenset(string.whitespace)
 _LETTERS = re.compile(r"[^\W_]+")
-
 _NEXT = " A"  # text that is put after a block for Punkt, which would divide "!!" at the end of a text
-
 _LONGEST_MARK = 10  # number of characters at the start of a line that show whether there is a mark
-
 _WORDS = 2  # after a full stop, at whose starts Punkt runs: it may depend on all of the first word
-
 _READ_WORDS = 3  # that Punkt reads: the last, which may go on, the one before, which depends on it, and one more
 
 
