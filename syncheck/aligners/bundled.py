@@ -188,7 +188,6 @@ class EncoderSizes:
     intermediate_size: int
 
     def __post_init__(self) -> None:
-        """Check the values."""
         sizes = asdict(self)
         if wrong := {name: size for name, size in sizes.items() if type(size) is not int or size < 1}:
             raise ValueError(f"encoder: expected whole numbers from 1; found {wrong}")

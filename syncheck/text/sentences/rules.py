@@ -85,13 +85,8 @@ class Punkt:
         """Tell whether a sentence ends after a word, whatever follows."""
         if word in _ENDS:
             return True
-        before = word[:-1].lower()
-        return (
-            word.endswith(".")
-            and not word.endswith("..")
-            and before not in self._abbreviations
-            and before.rpartition("-")[2] not in self._abbreviations
-        )
+        before, has_stop = word[:-1].lower(), word.endswith(".") and not word.endswith("..")
+        return has_stop and self._abbreviations.isdisjoint((before, before.rpartition("-")[2]))
 
 
 def _kind(word: str) -> str:
@@ -142,8 +137,8 @@ _LONGEST_IN_BRACKETS = 8
 class SentenceCutter:
     """Untrained Punkt with abbreviations, which :class:`syncheck.SegmenterConfig` has checked.
 
-    With abbreviations, units of one letter ("4 g.") end a sentence before a capital, and brackets that begin with a
-    short word or follow each other after an initial are of one sentence: "(Feat. L. D.) (Prod. by J. Doe)".
+    With abbreviations, a unit of one letter ("4 g.") ends a sentence before a capital; a short word with a full stop
+    that begins a bracket ends none, nor does an initial before a bracket: "(Feat. L. D.) (Prod. by J. Doe)".
     """
 
     def __init__(self, abbreviations: Iterable[str]) -> None:
