@@ -85,7 +85,7 @@ def marks_in(text: str, *, names: Collection[str] = (), pattern: re.Pattern[str]
         return ()
     known = {name.casefold() for name in names}
     marks = list(_defined(text, known))
-    inside = (_read(text, *match.span(), known) for match in _pattern("mark").finditer(text))
+    inside = (_read(text, m.start(), m.end(), known) for m in _pattern("mark").finditer(text))
     for kind in (inside, _named(text, known)):
         taken = [(mark.start, mark.end) for mark in marks]
         marks += (mark for mark in kind if may_be and all(mark.end <= a or b <= mark.start for a, b in taken))
