@@ -205,7 +205,7 @@ def quantities_in(text: str, tokens: Sequence[Token]) -> Iterator[Quantity]:
             read[-1] = replace(whole, low=total, high=total)
         else:
             read.append(one)
-    pairs = iter(zip(read, [*read[1:], None], strict=True))
+    pairs = iter(zip(read, [*read, None][1:], strict=True))
     for one, after in pairs:
         if after is not None and (joined := _joined(text, tokens, one, after)):
             if one.kind in ("bare", "year") and after.kind not in ("year", "date", "clock"):

@@ -144,6 +144,12 @@ class BoundaryFinder:
         self._word: int | None = None  # start of a word of which only white space is known
         self._clear()
 
+    def _clear(self) -> None:
+        self._armed = False  # white space and only undecided characters since
+        self._is_between = False  # between words
+        self._words: tuple[int, ...] = ()  # starts of the last words
+        self._words_left = 0  # at whose start Punkt is to run
+
     def fork(self) -> BoundaryFinder:
         """Make an independent copy."""
         return copy(self)
@@ -226,12 +232,6 @@ class BoundaryFinder:
             letters = _LETTERS.match(text, at)
             self._seen = letters.end() if letters else at + 1  # what goes on decides nothing
         return boundaries + self._boundaries(text, len(text)) if final else boundaries
-
-    def _clear(self) -> None:
-        self._armed = False  # white space and only undecided characters since
-        self._is_between = False  # between words
-        self._words: tuple[int, ...] = ()  # starts of the last words
-        self._words_left = 0  # at whose start Punkt is to run
 
     def _pass_space(self, at: int, *, is_ascii: bool) -> None:
         """Pass over white space, which ends a word of Punkt if it is ASCII, and else may begin one."""
