@@ -269,7 +269,7 @@ class ReaderLayer(nn.Module):
     @property
     def dtype(self) -> torch.dtype:
         """The type that attention is computed in."""
-        return getattr(self.query_key_value, "dtype", torch.float32)  # type: ignore[no-any-return]
+        return getattr(self.query_key_value, "dtype", torch.float32)
 
     def forward(
         self,
