@@ -17,7 +17,8 @@ from itertools import combinations
 from contrast_pairs import SUPPORTED, UNSUPPORTED, Claim, ContrastGroup
 
 from syncheck.contrasts import parsing
-from syncheck.contrasts.lexicon import CALENDAR, OPPOSITES
+from syncheck.contrasts.lexicon import CLASSES
+from syncheck.contrasts.rules import OPPOSITES
 from syncheck.reading.evidence import split_passages
 
 __all__ = ["changed_claims", "edited_groups", "with_changed_claims", "with_changed_passages"]
@@ -82,7 +83,11 @@ def items_of(text: str) -> list[Item]:
 
 
 def _kind_of_name(name: str) -> str:
-    return "calendar" if any({word, word.removesuffix("s")} & CALENDAR for word in name.lower().split()) else "name"
+    return (
+        "calendar"
+        if any({word, word.removesuffix("s")} & CLASSES["calendar"] for word in name.lower().split())
+        else "name"
+    )
 
 
 def changed_claims(claim: str, passages: Sequence[str]) -> list[tuple[str, str]]:

@@ -53,13 +53,7 @@ from torch.utils.data import DataLoader
 from tqdm import tqdm
 from transformers import MPNetConfig, MPNetModel
 
-from syncheck.aligners.reader.layers import (
-    LARGEST,
-    NORM_EPS,
-    ReaderLayer,
-    distance_bucket,
-    in_eight_bits,
-)
+from syncheck.aligners.reader.layers import LARGEST, NORM_EPS, ReaderLayer, in_eight_bits
 from syncheck.aligners.reader.network import (
     DOWN,
     ENCODER,
@@ -71,6 +65,7 @@ from syncheck.aligners.reader.network import (
     UP,
     ReaderNetwork,
     ReadText,
+    distance_bucket,
     encoder_weights,
     updated_layers,
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from math import exp, log, log1p
 from typing import Literal, cast
 
@@ -24,8 +25,7 @@ Wanted = Literal["time", "duration", "amount", "person", "place", "which", "reas
 reason, that something is so or not, or anything."""
 TYPED: frozenset[Wanted] = frozenset({"time", "duration", "amount", "person", "place", "manner"})
 """Answers of which it takes more than the subject to be told."""
-MOST_PROBES = 24
-"""Largest number of claims that are tried; those of the chunks that share most with what is absent come first."""
+MOST_PROBES = 24  # claims that are tried; those of the chunks that share most with what is absent come first
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,30 +34,22 @@ class Absence:
 
     text: str
     wanted: Wanted
-    rest: str = ""
-    """What the sentence states beside that, before or after a "but"; "" if nothing."""
+    rest: str = ""  # what the sentence states beside that, before or after a "but"; "" if nothing
     is_loose: bool = False
-    """True if passages that tell something need not tell that: it is a refusal that names nothing, it wants something
-    further or more specific, or speaks of one passage alone."""
+    """True if it names nothing, wants something further or more specific, or speaks of one passage alone."""
 
 
 _ENGLISH = asset_patterns("english/absence.txt", month=rf"(?:{'|'.join(MONTHS)})")
 
 
 def _of_kind(kind: str) -> list[tuple[Wanted, re.Pattern[str]]]:
-    """List the patterns of a kind, each after what it wants."""
     return [(cast("Wanted", name.split()[1]), form) for name, form in _ENGLISH.items() if name.startswith(f"{kind} ")]
 
 
 def absence_in(sentence: str, question: str) -> Absence | None:
-    """Read what a sentence says is absent.
+    """Read what a sentence says is absent: "the mill opened" (time) in "They do not say when the mill opened".
 
     None if it names nothing and there is no question that would, or points to what it states itself.
-
-    Examples
-    --------
-    >>> absence_in("The passages do not say when the mill opened.", "")
-    Absence(text='the mill opened', wanted='time', rest='', is_loose=False)
     """
     stated = _ENGLISH["opening"].sub("", statement(sentence).strip(" .!()"))
     parts = [part for part in _ENGLISH["but"].split(stated) if part.strip()]
@@ -71,11 +63,8 @@ def absence_in(sentence: str, question: str) -> Absence | None:
         if _ENGLISH["points"].fullmatch(named):
             return None
         if named or question.strip():
-            is_loose = (
-                not named
-                or _ENGLISH["qualified"].search(part) is not None
-                or _ENGLISH["one passage"].search(sentence) is not None
-            )
+            loose = _ENGLISH["qualified"].search(part) or _ENGLISH["one passage"].search(sentence)
+            is_loose = not named or loose is not None
             return Absence(*wanted_by(named or question), rest, is_loose)
     return None
 
@@ -95,10 +84,7 @@ def wanted_by(text: str) -> tuple[str, Wanted]:
 def probes(absence: Absence, chunks: Iterable[str]) -> list[str]:
     """Word the claims of which one is supported if the chunks tell what is said to be absent; none if they cannot.
 
-    Examples
-    --------
-    >>> probes(Absence("the mill opened", "time"), ["It burned in 1911.", "Fire!"])
-    ['The mill opened in 1911.']
+    For the time of "the mill opened", "It burned in 1911." gives "The mill opened in 1911.".
     """
     text, after = absence.text, ""
     inverted = _ENGLISH["auxiliary"].match(text)
@@ -110,49 +96,39 @@ def probes(absence: Absence, chunks: Iterable[str]) -> list[str]:
     wording = _ENGLISH.get(f"candidate {absence.wanted}")
     if wording is None:
         is_told = absence.wanted != "reason" or any(_ENGLISH["reason"].search(chunk) for chunk in chunks)
-        told = (
-            absence.text
-            if absence.wanted == "truth" and after
-            else re.sub(r"(?<=\w)\s+(?:do(?:es)?|did|means?)$", "", text)
-        )
+        is_asked = absence.wanted == "truth" and after
+        told = absence.text if is_asked else re.sub(r"(?<=\w)\s+(?:do(?:es)?|did|means?)$", "", text)
         return [_sentence(told)] if is_told else []
     candidates = (match[0].strip(" .,") for chunk in chunks for match in wording.finditer(chunk))
-    worded = [_with(text, after, candidate, absence.wanted) for candidate in candidates]
+    worded = (_sentence(_with(text, after, candidate, absence.wanted)) for candidate in candidates)
     return list(dict.fromkeys(worded))[:MOST_PROBES]
 
 
 def _with(text: str, after: str, candidate: str, wanted: Wanted) -> str:
-    is_noun = re.match(r"(?:the|its|their|a|an)\s", text, re.IGNORECASE) is not None
     if re.match(r"(?:the\s+)?number\s+of\b", text, re.IGNORECASE):
-        return _sentence(f"{text} is {candidate.split()[0]}")
-    if wanted == "person" and not is_noun:
-        return _sentence(f"{candidate} {text}")
+        return f"{text} is {candidate.split()[0]}"
+    if wanted == "person" and not re.match(r"(?:the|its|their|a|an)\s", text, re.IGNORECASE):
+        return f"{candidate} {text}"
     if wanted == "which":
-        return _sentence(f"the {text} is {candidate}")
+        return f"the {text} is {candidate}"
     if wanted == "person" or (not after and wanted_by(text)[1] == wanted):
-        return _sentence(f"{text} is {candidate}")
-    return _sentence(f"{text}{after} {candidate}")
+        return f"{text} is {candidate}"
+    return f"{text}{after} {candidate}"
 
 
 def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-SMALLEST_SUPPORT = 1e-6
-"""Least distance from 0 and 1 of a support that is turned into log-odds."""
-SEARCHED_CHUNKS = 4
-"""Number of chunks whose times, numbers, names and places are tried."""
+SMALLEST_SUPPORT = 1e-6  # least distance from 0 and 1 of a support that is turned into log-odds
+SEARCHED_CHUNKS = 4  # number of chunks whose times, numbers, names and places are tried
 LIKELY_TYPED, LIKELY_OTHER = 0.75, 0.4
 """P(told) at which a sentence has half of :data:`MOST_ABSENT`: where times, numbers, names or places are tried, and
 where nothing could be."""
-SLOPE = 1.2
-"""How steeply its score falls there, in log-odds; these numbers were chosen on 30 sentences."""
-MOST_ABSENT = 0.95
-"""Score of a sentence whose absence nothing speaks against: passages may tell it in other words."""
-LEAST_LOOSE = 0.6
-"""Score of a loose absence where the passages seem to tell it: people marked 12 of 184 such sentences in RAGTruth."""
-SAID_ABOVE = 0.8
-"""Support above which a passage that calls something not stated itself is believed."""
+SLOPE = 1.2  # how steeply its score falls there, in log-odds; these numbers were chosen on 30 sentences
+MOST_ABSENT = 0.95  # of a sentence whose absence nothing speaks against: passages may tell it in other words
+LEAST_LOOSE = 0.6  # of a loose absence that the passages seem to tell: people marked 12 of 184 in RAGTruth
+SAID_ABOVE = 0.8  # support above which a passage that calls something not stated itself is believed
 
 Ask = Callable[[Sequence[str], Sequence[str]], Sequence[Support | Unaligned]]
 """Aligner of passages and claims, with a reason for a claim without support."""
@@ -163,10 +139,8 @@ class Presence:
     """How likely the passages tell what a sentence calls absent."""
 
     absence: Absence
-    told: float
-    """P(told) in [0, 1]."""
-    evidence: Evidence | None
-    """What tells it, if anything does."""
+    told: float  # P(told) in [0, 1]
+    evidence: Evidence | None  # what tells it, if anything does
 
     @property
     def absent(self) -> float:
@@ -181,8 +155,7 @@ def look_for(
 ) -> list[Presence | None]:
     """Look for what sentences call absent, each with the support of the sentence itself, in one batch of the aligner.
 
-    The result is None for an aligner that does not distinguish contradicted from not stated, for a passage that says
-    itself that something is not stated, and for claims that the aligner failed to judge.
+    None if the aligner does not tell contradicted from not stated or fails, or a passage says so itself.
     """
     tried: list[list[str] | None] = []
     for absence, support in said:
@@ -194,7 +167,7 @@ def look_for(
     judged = iter(ask(index.passages, every) if every else ())
     presences: list[Presence | None] = []
     for (absence, _), wanted in zip(said, tried, strict=True):
-        supports = [support for support in (next(judged) for _ in wanted or ()) if isinstance(support, Support)]
+        supports = [one for one in islice(judged, len(wanted or ())) if isinstance(one, Support)]
         if wanted is None or len(supports) < len(wanted):
             presences.append(None)
             continue

@@ -37,13 +37,10 @@ if TYPE_CHECKING:
 Mode = Literal["nli_sp", "nli", "bin_sp", "bin"]
 Overflow = Literal["cut", "split"]
 
-CHUNK_WORDS = 350
-"""Approximate length of a chunk (published inference)."""
-WINDOW = 512
-"""RoBERTa's window in tokens; shorter when the tokenizer says so."""
+CHUNK_WORDS = 350  # approximate length of a chunk (published inference)
+WINDOW = 512  # RoBERTa's window in tokens; shorter when the tokenizer says so
 SPECIAL_TOKENS = 4
-MAX_CLAIM_TOKENS = 192
-"""Length of a sentence in tokens up to which ``overflow="split"`` does not cut it."""
+MAX_CLAIM_TOKENS = 192  # length of a sentence in tokens up to which ``overflow="split"`` does not cut it
 ROOM_STEP = 32
 PASSAGE_JOINT = "\n"
 
@@ -60,13 +57,10 @@ class AlignScoreAligner(OfNetwork):
     Of a pair of more than 512 tokens, the ``overflow`` ``split`` scores every part of the chunk and takes the highest;
     a sentence of more than 192 tokens that does not fit with the longest chunk is cut too, and its parts are averaged.
     ``cut`` drops the end of the chunk, as the published code does, and logs a warning: the published aggregators were
-    trained on such scores. The two agree if every pair fits. A monitor stores both, and ``name`` and ``backbone``: the
-    checkpoint, and what was passed to load it.
+    trained on such scores. A monitor stores both, and ``name`` and ``backbone``, what was passed to load it.
 
-    Notes
-    -----
-    Sentences come from NLTK's untrained Punkt, passages are joined by line breaks. The evidence is the chunk
-    with the highest score, averaged over the claim's sentences; its passage is the one in which it starts.
+    Sentences come from NLTK's untrained Punkt, passages are joined by line breaks. The evidence is the chunk with the
+    highest score, averaged over the claim's sentences; its passage is the one in which it starts.
     """
 
     languages = frozenset({"en"})
@@ -88,11 +82,8 @@ class AlignScoreAligner(OfNetwork):
         self.options: dict[str, str | int] = {"mode": mode, "overflow": overflow}
         if backbone is not None:
             self.options["backbone"] = backbone
-        self._model = model.to(device)
-        self._tokenizer = tokenizer
-        self._reads_three, self._cuts = mode.startswith("nli"), mode.endswith("_sp")
-        self._overflow = overflow
-        self._device = torch.device(device)
+        self._model, self._tokenizer, self._device = model.to(device), tokenizer, torch.device(device)
+        self._reads_three, self._cuts, self._overflow = mode.startswith("nli"), mode.endswith("_sp"), overflow
         self._window = min(WINDOW, tokenizer.model_max_length)
         self._punkt = Punkt()
 
@@ -140,8 +131,7 @@ class AlignScoreAligner(OfNetwork):
     def _split(self, chunks: Sequence[Chunk], groups: Sequence[list[str]]) -> list[tuple[list[Chunk], list[str]]]:
         """Cut the sentences of each claim, and the chunks paired with them, if their pairs exceed the window.
 
-        No claim depends on another. The room left for a chunk is rounded to steps, so that claims of similar length
-        share its parts.
+        The room left for a chunk is rounded to steps, so that claims of similar length share its parts.
         """
         room = self._window - SPECIAL_TOKENS
         most = min(MAX_CLAIM_TOKENS, room // 2)
@@ -171,12 +161,12 @@ class AlignScoreAligner(OfNetwork):
         """Compute P(supported) of each pair (chunk, sentence), (pairs,) float32."""
         ids = {text: self._ids(text) for text in dict.fromkeys(chain.from_iterable(texts))}
         pairs = [self._pair(ids[chunk], ids[sentence]) for chunk, sentence in texts]
-        lost = sum(len(ids[text]) for pair in texts for text in pair) - sum(map(len, pairs))
-        if lost > -SPECIAL_TOKENS * len(pairs):
+        lost = sum(len(ids[text]) for pair in texts for text in pair) - sum(len(p) - SPECIAL_TOKENS for p in pairs)
+        if lost > 0:
             _logger.warning(
                 "%d tokens beyond AlignScore's window of %d were cut from the context, as its published code does; "
                 "overflow='split' scores them too",
-                lost + SPECIAL_TOKENS * len(pairs),
+                lost,
                 self._window,
             )
         return torch.tensor(scored_by_length(pairs, self._forward, length=len))
@@ -205,9 +195,7 @@ def _support(chunks: Sequence[Chunk], scores: torch.Tensor) -> Support:
     return Support(scores.amax(0).mean().item(), evidence)
 
 
-FORMAT = "syncheck.alignscore.v1"
-MANIFEST = "alignscore.json"
-
+FORMAT, MANIFEST = "syncheck.alignscore.v1", "alignscore.json"
 _UNUSED = ("mlm_head.", "base_model.embeddings.position_ids")
 """Parts of a published checkpoint that inference does not need."""
 _AS_DICT: list[Any] = [
@@ -225,16 +213,12 @@ class AlignScoreModel(nn.Module):
 
         super().__init__()
         self.base_model = RobertaModel(config)
-        self.bin_layer = nn.Linear(config.hidden_size, 2)
-        self.tri_layer = nn.Linear(config.hidden_size, 3)
-        self.reg_layer = nn.Linear(config.hidden_size, 1)
+        self.bin_layer, self.tri_layer, self.reg_layer = (nn.Linear(config.hidden_size, n) for n in (2, 3, 1))
 
     def forward(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Compute P(aligned) of the two-way head and P(entailed) of the three-way head, both (B,) float32."""
         pooled = self.base_model(input_ids=ids, attention_mask=mask).pooler_output  # (B, H)
-        two_way: Tensor = self.bin_layer(pooled).softmax(-1)  # (B, 2)
-        three_way: Tensor = self.tri_layer(pooled).softmax(-1)  # (B, 3)
-        return two_way[:, 1], three_way[:, 0]
+        return self.bin_layer(pooled).softmax(-1)[:, 1], self.tri_layer(pooled).softmax(-1)[:, 0]
 
 
 def load_alignscore(
@@ -243,10 +227,10 @@ def load_alignscore(
     """Load a published checkpoint, or a folder that :func:`convert_alignscore` wrote.
 
     ``path`` is a ``.ckpt`` file, ``owner/repository/file.ckpt`` on the Hugging Face Hub, or a folder. For a ``.ckpt``,
-    ``backbone`` is a folder, or the name of a model, with the config and tokenizer of its RoBERTa; only then is it
-    downloaded. None takes the model that the checkpoint's hyper-parameters name: the folder of that name next to the
-    file, or else the model of that name in the cache. What is missing, damaged or holds more than arrays and plain
-    values raises CheckpointError; keys or shapes of another network, MismatchError.
+    ``backbone`` is a folder, or the name of a model to download, with the config and tokenizer of its RoBERTa. None
+    takes the model that the checkpoint names: the folder of that name next to the file, or else the model of that name
+    in the cache. What is missing, damaged or holds more than arrays and plain values raises CheckpointError; keys or
+    shapes of another network, MismatchError.
     """
     if Path(path).is_dir():
         return _build(_read_folder(Path(path)), path)
@@ -293,13 +277,12 @@ def _read_folder(folder: Path) -> dict[str, Tensor]:
     try:
         if read_object(folder / MANIFEST)["format"] != FORMAT:
             raise KeyError(FORMAT)
-        state: dict[str, Tensor] = load_file(folder / "model.safetensors")
+        return dict(load_file(folder / "model.safetensors"))
     except (CheckpointError, OSError, ValueError, KeyError, SafetensorError) as error:
         raise CheckpointError(
             f"expected a folder of format {FORMAT!r} with {MANIFEST} and model.safetensors, found {str(folder)!r} "
             f"({type(error).__name__}: {error}); write one with `syncheck convert-aligner`"
         ) from error
-    return state
 
 
 def _file(path: Path | str) -> Path:

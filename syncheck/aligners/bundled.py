@@ -1,17 +1,16 @@
 """The bundled aligner: small, fast on a CPU, and modest (see its model card).
 
 A small BERT reads evidence and claim together. Token types tell it which tokens of one occur in the other, alone or
-after the same neighbour. Matrices stay the integers that they are stored as, with a scale for each row; the input of a
-matrix product is rounded to integers too, with a scale for each token, so that the product is exact. Pairs are
-concatenated without padding, and each attends only to itself. The logit of a pair is therefore the same, to the last
-bit, alone and in any batch.
+after the same neighbour. Matrix products are exact, of integers, and each pair attends only to itself, without padding:
+its logit is the same, to the last bit, alone and in any batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -19,9 +18,9 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
-from syncheck.aligners.eight_bits import Int8Linear, batches, damaged, read_folder
-from syncheck.aligners.protocol import OfNetwork, check_asked
-from syncheck.aligners.reader.layers import ReaderLayer, layer_norm
+from syncheck.aligners.folder import damaged, read_folder
+from syncheck.aligners.protocol import OfNetwork, batches, check_asked
+from syncheck.aligners.reader.layers import Int8Linear, ReaderLayer, layer_norm
 from syncheck.base.errors import CheckpointError
 from syncheck.base.files import read_object
 from syncheck.reading.evidence import EvidenceIndex
@@ -35,8 +34,7 @@ if TYPE_CHECKING:
 
 FORMAT = "syncheck.cross-encoder.v1"
 CALIBRATION = ("scale", "coverage", "novel_pairs", "shift")
-INT8, STEP = ".int8", ".step"
-"""Suffixes of the names of a matrix's integers and of its row scales; vectors are stored as they are."""
+INT8, STEP = ".int8", ".step"  # suffixes of the names of a matrix's integers and of its row scales
 
 EVIDENCE, EVIDENCE_IN_CLAIM, CLAIM, CLAIM_IN_EVIDENCE, CLAIM_AFTER_SAME = range(5)
 """Token types; special tokens count as evidence that does not match."""
@@ -48,8 +46,7 @@ MAX_EVIDENCE_TOKENS = 144
 MAX_CLAIM_TOKENS = 96
 """Largest sizes, in tokens, of the pairs that the network was trained on."""
 OVERLAP_TOKENS = 16
-BATCH_TOKENS, CPU_BATCH_TOKENS = 4096, 768
-"""Number of tokens scored at once; more would not fit the cache of a processor."""
+BATCH_TOKENS, CPU_BATCH_TOKENS = 4096, 768  # scored at once; more would not fit a processor's cache
 
 
 class BundledAligner(OfNetwork):
@@ -57,13 +54,11 @@ class BundledAligner(OfNetwork):
 
     P(supported) = sigmoid(scale * logit + coverage * c + novel_pairs * q + shift), where c is the share of the claim's
     content words in the whole context, since the network sees only the chosen chunks, and q is
-    :func:`~syncheck.text.words.novel_pairs`: words that are close in the claim but nowhere in the context. ``name`` is
-    stored with a monitor: ``"bundled"``, or the folder it was loaded from.
+    :func:`~syncheck.text.words.novel_pairs`. ``name`` is ``"bundled"``, or the folder it was loaded from.
 
-    Up to four chunks of the context are chosen for each claim and packed into windows of 144 tokens, usually one; a
-    chunk that is longer than a window fills several. A claim of more than 96 tokens is cut into overlapping parts. The
-    score of a part is the highest over the windows; that of the claim is the lowest over its parts, each of which needs
-    support. Nothing is dropped.
+    Up to four chunks of the context are chosen for each claim and packed into windows of 144 tokens; a longer chunk
+    fills several. A claim of more than 96 tokens is cut into overlapping parts. The score of a part is the highest over
+    the windows; that of the claim is the lowest over its parts, each of which needs support.
     """
 
     languages = frozenset({"en"})
@@ -81,13 +76,8 @@ class BundledAligner(OfNetwork):
         name: str = "bundled",
     ) -> None:
         self.name = name
-        self._model = model
-        self._tokenizer = tokenizer
-        self._scale = scale
-        self._coverage = coverage
-        self._novel_pairs = novel_pairs
-        self._shift = shift
-        self._device = torch.device(device)
+        self._model, self._tokenizer, self._device = model, tokenizer, torch.device(device)
+        self._scale, self._coverage, self._novel_pairs, self._shift = scale, coverage, novel_pairs, shift
         self._known: WeakKeyDictionary[EvidenceIndex, dict[int, list[int]]] = WeakKeyDictionary()  # ids of its chunks
 
     @classmethod
@@ -138,9 +128,7 @@ class BundledAligner(OfNetwork):
         """Yield the inputs of the network: the number of a part of the claim, the window's best chunk, and both."""
         known = self._known.setdefault(index, {})  # claims share their evidence
         ranked = index.best(claim, MAX_CHUNKS)
-        for chunk in ranked:
-            if chunk not in known:
-                known[chunk] = self._ids(index.chunks[chunk].read)
+        known |= {chunk: self._ids(index.chunks[chunk].read) for chunk in ranked if chunk not in known}
         packed = list(self._pack({chunk: known[chunk] for chunk in ranked}))
         for part, ids in enumerate(_parts(self._ids(claim) or [UNKNOWN], MAX_CLAIM_TOKENS)):
             for first, evidence in packed:
@@ -153,8 +141,7 @@ class BundledAligner(OfNetwork):
             first, ids = next(iter(waiting.items()))
             if len(ids) > MAX_EVIDENCE_TOKENS:
                 del waiting[first]
-                for part in _parts(ids, MAX_EVIDENCE_TOKENS):
-                    yield first, part
+                yield from ((first, part) for part in _parts(ids, MAX_EVIDENCE_TOKENS))
                 continue
             room = MAX_EVIDENCE_TOKENS
             taken = []
@@ -187,8 +174,7 @@ class EncodedPair:
         return len(self.ids)
 
 
-POSITIONS, NORM_EPS = 512, 1e-12
-"""BERT's number of positions, and what its layer norms add to the variance."""
+POSITIONS, NORM_EPS = 512, 1e-12  # BERT's number of positions, and what its layer norms add to the variance
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +188,7 @@ class EncoderSizes:
     intermediate_size: int
 
     def __post_init__(self) -> None:
-        """Check the values."""
-        sizes = {field.name: getattr(self, field.name) for field in fields(self)}
+        sizes = asdict(self)
         if wrong := {name: size for name, size in sizes.items() if type(size) is not int or size < 1}:
             raise ValueError(f"encoder: expected whole numbers from 1; found {wrong}")
         if self.hidden_size % self.num_attention_heads:
@@ -214,11 +199,7 @@ class EncoderSizes:
 
 @dataclass(frozen=True, slots=True)
 class PackedAligner:
-    """Contents of the folder of an aligner.
-
-    ``arrays`` has each matrix (N, K) as ``<name>.int8`` and ``<name>.step``, the latter (N, 1) float32; vectors are
-    float32. The ``tokenizer`` neither truncates nor pads.
-    """
+    """Contents of the folder of an aligner: matrices (N, K) as ``<name>.int8``, with ``<name>.step``, (N, 1)."""
 
     sizes: EncoderSizes
     arrays: Mapping[str, Tensor]
@@ -250,8 +231,7 @@ class Int8CrossEncoder(nn.Module):
             return self._logits(pairs)
 
     def _logits(self, pairs: Sequence[EncodedPair]) -> Tensor:
-        device = self.words.weight.device
-        lengths = [len(pair) for pair in pairs]
+        device, lengths = self.words.weight.device, [len(pair) for pair in pairs]
         ids = torch.tensor([token for pair in pairs for token in pair.ids], device=device)
         types = torch.tensor([kind for pair in pairs for kind in pair.types], device=device)
         positions = torch.cat([torch.arange(length, device=device) for length in lengths])
@@ -263,8 +243,7 @@ class Int8CrossEncoder(nn.Module):
         hidden = last(hidden, lengths, first=claims)  # the head reads no other tokens
         by_pair = torch.split(hidden, [length - claim for length, claim in zip(lengths, claims, strict=True)])
         pooled = [torch.cat([own[:-1].mean(0), own[:-1].amax(0)]) for own in by_pair]  # without the last separator
-        logits: Tensor = self.head(torch.stack(pooled))[:, 0]
-        return logits
+        return self.head(torch.stack(pooled))[:, 0]  # type: ignore[no-any-return]
 
 
 class _Int8Embedding(nn.Module):
@@ -293,8 +272,8 @@ class _Arrays:
         return array
 
     def check_taken(self) -> None:
-        for name, array in sorted(self._left.items()):
-            raise _unfit(name, None, array)
+        if name := min(self._left, default=""):
+            raise _unfit(name, None, self._left[name])
 
     def embedding(self, name: str, rows: int, width: int) -> _Int8Embedding:
         return _Int8Embedding(self._take(name + INT8, rows, width), self._take(name + STEP, rows, 1))
@@ -330,16 +309,11 @@ def _unfit(name: str, expected: tuple[int, ...] | None, array: Tensor | None) ->
 
 def encode_pair(evidence: Sequence[int], claim: Sequence[int]) -> EncodedPair:
     """Join token ids of evidence and claim, both without special tokens, and add the token types."""
-    in_evidence, in_claim = set(evidence), set(claim)
-    neighbours = set(zip(evidence, evidence[1:], strict=False))
+    in_evidence, in_claim, neighbours = set(evidence), set(claim), set(pairwise(evidence))
     types = [EVIDENCE, *(EVIDENCE_IN_CLAIM if t in in_claim else EVIDENCE for t in evidence), EVIDENCE]
-    previous = -1
-    for token in claim:
-        if (previous, token) in neighbours:
-            types.append(CLAIM_AFTER_SAME)
-        else:
-            types.append(CLAIM_IN_EVIDENCE if token in in_evidence else CLAIM)
-        previous = token
+    for pair in pairwise((-1, *claim)):
+        alone = CLAIM_IN_EVIDENCE if pair[1] in in_evidence else CLAIM
+        types.append(CLAIM_AFTER_SAME if pair in neighbours else alone)
     return EncodedPair([CLS, *evidence, SEP, *claim, SEP], [*types, EVIDENCE])
 
 

@@ -25,17 +25,13 @@ from syncheck.reading.evidence import Chunk, EvidenceIndex, split_passages, spli
 from syncheck.results.types import Evidence, Support
 
 SUPPORTED_LABELS = ("entailment", "entailed", "supported", "supports", "support", "consistent", "factual", "aligned")
-UNLIMITED = 10**6
-"""Largest number of tokens that counts as a limit; tokenizers without a limit state a larger number."""
-MINICHECK_SUPPORTED = 1
-"""Class of MiniCheck's encoders that means "supported" (published inference); their configs may not name it."""
-MINICHECK_FAMILIES = ("t5", "mt5", "umt5", "longt5")
-"""Encoder-decoders with relative positions, which may have been trained as MiniCheck's."""
+UNLIMITED = 10**6  # tokenizers without a limit state a larger number of tokens
+MINICHECK_SUPPORTED = 1  # class of MiniCheck's encoders (published inference); their configs may not name it
+MINICHECK_FAMILIES = ("t5", "mt5", "umt5", "longt5")  # with relative positions; may be MiniCheck's
 JOINED = "{premise}{end}{claim}"
 """A pair with the tokenizer's end-of-sequence token in its middle, as MiniCheck was trained."""
 MINICHECK_WINDOW = 2048  # published inference; T5's relative positions have no limit
-UNSTATED_WINDOW = 512
-"""Window, in tokens, of a classifier without a limit in its network (such as XLNet) or its tokenizer."""
+UNSTATED_WINDOW = 512  # in tokens, without a limit in the network (such as XLNet) or the tokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +41,8 @@ class PairScorer(OfNetwork):
     _model: PreTrainedModel
     _tokenizer: PreTrainedTokenizerBase
     window: int
-    _read: Callable[[BatchEncoding], Tensor]
-    """Computes P(supported) of encoded pairs."""
-    _form: str | None = None
-    """Wording of a pair as one text; None encodes it as the tokenizer encodes pairs."""
+    _read: Callable[[BatchEncoding], Tensor]  # computes P(supported) of encoded pairs
+    _form: str | None = None  # wording of a pair as one text; None encodes it as the tokenizer encodes pairs
 
     def encode(self, pairs: Sequence[tuple[str, str]]) -> BatchEncoding:
         """Tokenize each pair to ids, of any length, special tokens included."""
@@ -76,8 +70,7 @@ def load_scorer(
 
     ``entailment`` is the index of the class that means "supported"; None finds it by its name in the config. InputError
     if it cannot be found, or does not apply. With ``minicheck``, a classifier is one of MiniCheck's encoders (Tang et
-    al., 2024), RoBERTa and DeBERTa: two-class classifiers that were trained on document and claim as one text, joined
-    by the tokenizer's end-of-sequence token. Another checkpoint raises CheckpointError.
+    al., 2024), with two classes, trained on document and claim as one text. Other checkpoints raise CheckpointError.
     """
     if _writes_text(path):
         if entailment is not None:
@@ -150,15 +143,10 @@ def _encoder_decoder(path: Path | str, device: str | torch.device) -> PairScorer
 
 def _classifier(path: Path | str) -> PreTrainedModel:
     """Load a classifier that has all its weights: transformers would initialise a missing head at random."""
-    model: PreTrainedModel
-    model, loading = load_pretrained(
-        AutoModelForSequenceClassification,
-        path,
-        what="a sequence classifier",
-        dtype=torch.float32,
-        output_loading_info=True,
-    )
-    if missing := sorted(loading["missing_keys"]):
+    what, kind = "a sequence classifier", AutoModelForSequenceClassification
+    loaded = load_pretrained(kind, path, what=what, dtype=torch.float32, output_loading_info=True)
+    model: PreTrainedModel = loaded[0]
+    if missing := sorted(loaded[1]["missing_keys"]):
         raise CheckpointError(
             f"{str(path)!r} lacks {len(missing)} weights of a classifier, such as {missing[0]!r}; pass a checkpoint "
             "that was trained to judge pairs, such as an NLI model"
@@ -169,8 +157,7 @@ def _classifier(path: Path | str) -> PreTrainedModel:
 def _window(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
     """Find the longest input, in tokens, that both tokenizer and position embeddings allow.
 
-    Relative positions have no limit (XLNet states -1, T5 nothing); the tokenizer's limit then counts, or
-    ``UNSTATED_WINDOW``. BART's table has two more rows, which its offset takes.
+    Relative positions have no limit (XLNet states -1, T5 nothing). BART's table has two more rows, for its offset.
     """
     config = model.config
     positions: int = getattr(config, "max_position_embeddings", None) or 0
@@ -193,8 +180,7 @@ def _entailment_label(labels: dict[int, str]) -> int:
     return int(supported[0])
 
 
-CLAIM_SHARE = 0.5
-"""Largest share of the window that a claim may take; a longer one is cut into parts."""
+CLAIM_SHARE = 0.5  # largest share of the window that a claim may take; a longer one is cut into parts
 BUDGET_STEP = 32
 _Premise = tuple[Chunk, ...]
 
@@ -211,17 +197,15 @@ class ClassifierAligner(OfNetwork):
     """Scores claims with an NLI, fact-checking or MiniCheck checkpoint; its ``scorer`` takes pairs that fit its window.
 
     The sentences of the context are packed, in order, into premises that fit the window together with the claim; all
-    premises are scored. A claim that would take more than half of the window is cut into parts. The score of a part is
-    the highest over the premises; that of the claim is the lowest over its parts, each of which needs support. The
-    evidence is the sentence of the deciding premise that shares most with the deciding part
-    (:meth:`EvidenceIndex.best`).
+    are scored. A claim that would take more than half of the window is cut into parts. The score of a part is the
+    highest over the premises; that of the claim is the lowest over its parts, each of which needs support. The evidence
+    is the sentence of the deciding premise that shares most with the deciding part.
     """
 
     def __init__(
         self, scorer: PairScorer, *, name: str = "classifier", options: Mapping[str, str | int] | None = None
     ) -> None:
-        self.name = name
-        self.options = dict(options or {})
+        self.name, self.options = name, dict(options or {})
         self._model: PairScorer = scorer
 
     @classmethod
@@ -274,12 +258,10 @@ class ClassifierAligner(OfNetwork):
             if pending and fits(*pending, chunk):
                 pending = (*pending, chunk)
                 continue
-            if pending:
-                yield pending
-            *whole, pending = cut(chunk)
-            yield from whole
-        if pending:
-            yield pending
+            *whole, last = cut(chunk)
+            yield from ([pending, *whole] if pending else whole)
+            pending = last
+        yield pending
 
 
 def _support(passages: Sequence[str], parts: Mapping[str, tuple[float, _Premise]]) -> Support:
@@ -293,20 +275,18 @@ def _support(passages: Sequence[str], parts: Mapping[str, tuple[float, _Premise]
 SUPPORT_TOKENS = ("[Fully supported]", "[Partially supported]", "[No support / Contradictory]")
 PROMPT = "### Instruction:\n", "\n\n### Response:\n[Retrieval]<paragraph>{premise}</paragraph>[Relevant]{claim}"
 """Prefix of the paper's appendix C in Self-RAG's format (Asai et al., 2024), around the instruction."""
-INSTRUCTION_SHARE = 0.25
-"""Largest share of the window that the instruction may take; passages and claim share the rest."""
+INSTRUCTION_SHARE = 0.25  # largest share of the window that the instruction may take
 
 
 class CriticAligner(ClassifierAligner):
     """Scores claims by the critique tokens of a Self-RAG checkpoint (CriticTok of the paper, section 4.1).
 
-    The model was trained with Self-RAG's tokens and is in evaluation mode. ``instruction`` is the question that the
-    response answers; a monitor passes its own, see :meth:`about`. InputError is raised if it takes more than a quarter
-    of the window.
+    ``instruction`` is the question that the response answers; a monitor passes its own, see :meth:`about`. InputError
+    if it takes more than a quarter of the window.
 
     The score is P([Fully supported]), directly after the claim, divided by the sum of the three tokens' probabilities.
-    The paper divides by the sum of the other two, which gives the odds of the same share: these rank sentences alike,
-    but are not a probability. A context that does not fit is scored in parts; see :class:`ClassifierAligner`.
+    The paper divides by the sum of the other two, which gives the odds of the same share. A context that does not fit
+    is scored in parts; see :class:`ClassifierAligner`.
     """
 
     def __init__(
@@ -323,9 +303,7 @@ class CriticAligner(ClassifierAligner):
         super().__init__(scorer, name=name)
 
     @classmethod
-    def load(  # type: ignore[override]  # it has no classes
-        cls, path: Path | str, *, device: str | torch.device = "cpu"
-    ) -> CriticAligner:
+    def load(cls, path: Path | str, *, device: str | torch.device = "cpu") -> CriticAligner:  # type: ignore[override]
         """Load a Self-RAG checkpoint by folder or name: float32 on a CPU, its own type elsewhere."""
         return cls(*load_model(path, device), name=f"critic:{path}")
 

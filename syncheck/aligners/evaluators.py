@@ -38,10 +38,9 @@ class TextGenerator(Protocol):
 
 
 class LocalTextGenerator(OfNetwork):
-    """An instruction-tuned causal language model, decoded greedily.
+    """An instruction-tuned causal language model, decoded greedily, with the tokenizer's chat template if it has one.
 
-    The tokenizer's chat template is used if there is one. ``name`` is the folder or name that it was loaded from, and
-    ``max_new_tokens`` limits the answer.
+    ``name`` is the folder or name that it was loaded from, and ``max_new_tokens`` limits the answer.
     """
 
     def __init__(
@@ -53,9 +52,7 @@ class LocalTextGenerator(OfNetwork):
         max_new_tokens: int = MAX_ANSWER_TOKENS,
     ) -> None:
         self.name = name
-        self._model = model
-        self._tokenizer = tokenizer
-        self._max_new_tokens = max_new_tokens
+        self._model, self._tokenizer, self._max_new_tokens = model, tokenizer, max_new_tokens
 
     @classmethod
     def load(cls, path: Path | str, *, device: str | torch.device = "cpu") -> LocalTextGenerator:
@@ -73,16 +70,12 @@ class LocalTextGenerator(OfNetwork):
                 f"the prompt takes {len(ids)} tokens and the answer up to {self._max_new_tokens}, but the window of "
                 f"{self.name!r} is {window}; pass less context or use a model with a longer window"
             )
-        inputs = torch.tensor([ids], device=self._model.device)
-        end = self._model.generation_config.eos_token_id
         from transformers import GenerationConfig
 
-        greedy = GenerationConfig(
-            do_sample=False,
-            max_new_tokens=self._max_new_tokens,
-            eos_token_id=end,
-            pad_token_id=end[0] if isinstance(end, list) else end,
-        )
+        inputs = torch.tensor([ids], device=self._model.device)
+        end = self._model.generation_config.eos_token_id
+        pad, most = end[0] if isinstance(end, list) else end, self._max_new_tokens
+        greedy = GenerationConfig(do_sample=False, max_new_tokens=most, eos_token_id=end, pad_token_id=pad)
         with torch.inference_mode():
             output = self._model.generate(inputs, attention_mask=torch.ones_like(inputs), generation_config=greedy)
         return str(self._tokenizer.decode(output[0, len(ids) :], skip_special_tokens=True))
@@ -116,8 +109,7 @@ class EndpointTextGenerator:
                 raise InputError(f"environment variable {api_key_variable!r} is not set; set it to the endpoint's key")
         self._connection = Connection(base_url, api_key=api_key, timeout_s=timeout_s, retries=0)
         self.name = f"{self._connection.base_url}#{model}"
-        self._model = model
-        self._max_tokens = max_tokens
+        self._model, self._max_tokens = model, max_tokens
 
     def __call__(self, prompt: str) -> str:
         """Answer a prompt at temperature 0; TextGeneratorError if the endpoint does not answer as expected."""
@@ -152,8 +144,7 @@ class SpanAligner(OfNetwork):
 
     The model is asked about each claim alone, with the whole context, so that a sentence scores the same during
     generation and afterwards; the paper asks about the whole answer at once. The prompt is that of the paper for
-    biographies (appendix C), for every task; for questions, summaries and data-to-text the paper takes those of
-    RAGTruth (Niu et al., 2024), which it does not print. The result has no evidence.
+    biographies (appendix C), for every task. The result has no evidence.
     """
 
     def __init__(self, evaluator: TextGenerator, *, question: str = "") -> None:

@@ -22,15 +22,13 @@ if TYPE_CHECKING:
     from syncheck.aligners.alignscore import Mode, Overflow
     from syncheck.aligners.protocol import Aligner
 
-NEARNESS = 0.75
-"""Similarity, in [0, 1], from which a name is taken for a mistyped one."""
+NEARNESS = 0.75  # similarity, in [0, 1], from which a name is taken for a mistyped one
 
 
 def check_name(name: str | Path, known: Sequence[str]) -> None:
     """Refuse, with a CheckpointError, a single word that is like a known name or that the Hub does not have.
 
-    Paths, names with an owner and checkpoints in the cache pass. The Hub is asked for any other word once and without
-    the repeated attempts of a download, which take most of a minute where there is no connection.
+    The Hub is asked once; the repeated attempts of a download take most of a minute without a connection.
     """
     word = str(name)
     if "/" in word or Path(word).exists() or cached_file(word, "config.json") is not None:
@@ -60,7 +58,6 @@ def check_name(name: str | Path, known: Sequence[str]) -> None:
 
 
 logger = logging.getLogger(__name__)
-
 ALIGNER_OPTIONS = ("backbone", "mode", "overflow", "entailment")
 """Every option that an aligner may be stored with."""
 AUTO = "auto"
@@ -68,16 +65,13 @@ AUTO = "auto"
 
 @dataclass(frozen=True, slots=True)
 class _Published:
-    """A published checkpoint of an alias: the name that loads it, and its repository and revision on the hub.
-
-    ``needs`` has the repository of the config and tokenizer that a ``.ckpt`` lacks.
-    """
+    """A published checkpoint of an alias: the name that loads it, and its repository and revision on the hub."""
 
     alias: str
     name: str
     repository: str
     revision: str | None = None
-    needs: str | None = None
+    needs: str | None = None  # repository of the config and tokenizer that a ``.ckpt`` lacks
 
     def folder(self) -> Path | None:
         """Find its folder in the cache of Hugging Face; None where a file is missing. Nothing is downloaded."""
@@ -222,14 +216,13 @@ def _load_cached(alias: str, device: str | torch.device) -> Aligner:
     for known in asked:
         if (folder := known.folder()) is not None:
             logger.info("aligner %r is %s, from the cache", alias, known.name)
-            aligner: Aligner  # from the folder, which asks the hub for nothing, under the name that a saved monitor has
+            load: Callable[..., Aligner] = aligners.ClassifierAligner.load
             if known.needs is not None:
-                aligner = aligners.AlignScoreAligner.load(folder / known.name.rpartition("/")[2], device=device)
+                load, folder = aligners.AlignScoreAligner.load, folder / known.name.rpartition("/")[2]
             elif known.alias == "minicheck":
-                aligner = aligners.ClassifierAligner.load_minicheck(folder, device=device)
-            else:
-                aligner = aligners.ClassifierAligner.load(folder, device=device)
-            aligner.name = known.name
+                load = aligners.ClassifierAligner.load_minicheck
+            aligner = load(folder, device=device)  # which asks the hub for nothing
+            aligner.name = known.name  # which a saved monitor has
             return aligner
     if alias == AUTO and can_read():
         logger.info("aligner 'auto' is reader; the cache has none of %s", ", ".join(k.name for k in asked))
@@ -242,9 +235,9 @@ def _load_cached(alias: str, device: str | torch.device) -> Aligner:
         )
         return aligners.BundledAligner.load(device=device)
     first = asked[0]
-    wanted = [first.repository, *(["--revision", first.revision] if first.revision else [])]
+    wanted = f"{first.repository} --revision {first.revision}" if first.revision else first.repository
     more = f", and `hf download {first.needs}`" if first.needs else ""
     raise CheckpointError(
         f"the Hugging Face cache has no complete checkpoint for {alias!r} ({', '.join(k.name for k in asked)}); "
-        f"download one with `hf download {' '.join(wanted)}`{more}, or pass 'auto', 'reader' or 'bundled'"
+        f"download one with `hf download {wanted}`{more}, or pass 'auto', 'reader' or 'bundled'"
     )

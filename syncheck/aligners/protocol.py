@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from math import isfinite
 from numbers import Integral, Real
@@ -18,8 +19,7 @@ from syncheck.results.types import Effort, Evidence, Support
 
 logger = logging.getLogger(__name__)
 
-BATCH = 16
-"""Number of pairs that are scored at once."""
+BATCH = 16  # number of pairs that are scored at once
 _Item = TypeVar("_Item")
 
 
@@ -56,13 +56,10 @@ class QuestionAligner(Aligner, Protocol):
 
 @runtime_checkable
 class IndexedAligner(Aligner, Protocol):
-    """Protocol of an aligner that reads the chunks of an index, which a monitor makes once for each prompt.
-
-    A monitor then calls :meth:`align_indexed` instead of :meth:`align`.
-    """
+    """Protocol of an aligner that reads the chunks of an index, which a monitor makes once for each prompt."""
 
     def align_indexed(self, index: EvidenceIndex, claims: Sequence[str]) -> list[Support]:
-        """Score each claim against indexed passages; see :meth:`Aligner.align`."""
+        """Score each claim against indexed passages; a monitor calls this instead of :meth:`align`."""
 
 
 @runtime_checkable
@@ -126,11 +123,21 @@ def scored_by_length(
 ) -> list[float]:
     """Score items in batches of similar length; the results are in the order of the items."""
     order = sorted(range(len(items)), key=lambda place: length(items[place]))
-    scores: dict[int, float] = {}
-    for start in range(0, len(order), BATCH):
-        places = order[start : start + BATCH]
-        scores |= zip(places, score([items[place] for place in places]), strict=True)
+    cuts = (order[start : start + BATCH] for start in range(0, len(order), BATCH))
+    scores = dict(zip(order, (s for cut in cuts for s in score([items[place] for place in cut])), strict=True))
     return [scores[place] for place in range(len(items))]
+
+
+def batches(sizes: Sequence[int], room: int) -> Iterator[slice]:
+    """Cut items of these sizes into batches of at most ``room`` tokens, or of one item."""
+    begin = filled = 0
+    for place, size in enumerate(sizes):
+        if place > begin and filled + size > room:
+            yield slice(begin, place)
+            begin, filled = place, 0
+        filled += size
+    if sizes:
+        yield slice(begin, len(sizes))
 
 
 def options_of(aligner: Aligner) -> dict[str, str | int]:
@@ -170,11 +177,7 @@ def weights_of(part: object) -> str | None:
 
 
 def is_same_aligner(first: Aligner, second: Aligner) -> bool:
-    """Tell whether two aligners have the same name or the same weights.
-
-    A copy of a checkpoint in another folder is the same aligner, and so is one with other options, since its errors are
-    those of the same network. Aligners that do not know their weights are distinguished by name alone.
-    """
+    """Tell whether two aligners have the same name or, if both know them, the same weights, with whatever options."""
     if first is second or first.name == second.name:
         return True
     own, other = weights_of(first), weights_of(second)
@@ -192,15 +195,12 @@ class AskedAligner:
     """Calls an aligner for claims that answer one question, and turns its failures into reasons.
 
     An aligner may be the user's code, and generation must survive it: an error, a shortage of memory, or a result that
-    breaks the protocol becomes the reason why claims have no support. Only ``KeyboardInterrupt`` and ``SystemExit``
-    propagate. The aligner gets the question and the indexed passages if it takes them.
+    breaks the protocol becomes the reason why claims have no support. The aligner gets the question and the indexed
+    passages if it takes them.
     """
 
     def __init__(self, aligner: Aligner, question: str, index: EvidenceIndex) -> None:
-        self._aligner = aligner
-        self._question = question
-        self._index = index
-        self._told: Aligner | None = None
+        self._aligner, self._question, self._index = aligner, question, index
 
     def __call__(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support | Unaligned]:
         """Score each claim, or say why there is no score; an invalid result is the reason only for its own claim."""
@@ -213,31 +213,32 @@ class AskedAligner:
             logger.exception("aligner %r failed; its sentences get the status 'failed'", name)
             return [Unaligned(f"aligner {name!r} failed: {type(error).__name__}: {error}")] * len(claims)
         if len(supports) != len(claims):
-            many = "more" if len(supports) > len(claims) else str(len(supports))
+            many = "more" if len(supports) > len(claims) else len(supports)
             reason = f"aligner {name!r} misbehaved: expected {len(claims)} results; found {many}"
             logger.error("%s; its sentences get the status 'failed'", reason)
             return [Unaligned(reason)] * len(claims)
-        checked = [_checked(result, len(passages)) for result in supports]
-        for place, result in enumerate(checked):
+        checked = [_checked(result, len(passages), name) for result in supports]
+        for result in checked:
             if isinstance(result, Unaligned):
-                reason = f"aligner {name!r} misbehaved: {result.reason}"
-                logger.error("%s; the sentence gets the status 'failed'", reason)
-                checked[place] = Unaligned(reason)
+                logger.error("%s; the sentence gets the status 'failed'", result.reason)
         return checked
 
     def _supports(self, passages: Sequence[str], claims: list[str]) -> list[Support]:
-        if self._told is None:
-            aligner = self._aligner
-            self._told = aligner.about(self._question) if isinstance(aligner, QuestionAligner) else aligner
         if isinstance(self._told, IndexedAligner):
             return self._told.align_indexed(self._index, claims)
         return self._told.align(passages, claims)
 
+    @cached_property
+    def _told(self) -> Aligner:
+        aligner = self._aligner
+        return aligner.about(self._question) if isinstance(aligner, QuestionAligner) else aligner
 
-def _checked(result: object, passages: int) -> Support | Unaligned:
-    """Convert a result to plain numbers, or say why it is invalid."""
+
+def _checked(result: object, passages: int, name: str) -> Support | Unaligned:
+    """Convert a result of the aligner of this name to plain numbers, or say why it is invalid."""
+    misbehaved = f"aligner {name!r} misbehaved: expected"
     if not isinstance(result, Support):
-        return Unaligned(f"expected a Support; found {_shown(result)}")
+        return Unaligned(f"{misbehaved} a Support; found {_shown(result)}")
     score, odds, against, quote = result.score, result.log_odds, result.contradicted, result.evidence
     is_quote = quote is None or (isinstance(quote, Evidence) and isinstance(quote.text, str))
     for is_valid, expected, value in (
@@ -247,13 +248,13 @@ def _checked(result: object, passages: int) -> Support | Unaligned:
         (is_quote, "Evidence or None", quote),
     ):
         if not is_valid:
-            return Unaligned(f"expected {expected}; found {_shown(value)}")
+            return Unaligned(f"{misbehaved} {expected}; found {_shown(value)}")
     log_odds, contradicted = (None if value is None else float(value) for value in (odds, against))
     if quote is None:
         return Support(float(score), None, log_odds, contradicted)
     if not isinstance(quote.passage, Integral) or not 0 <= quote.passage < passages or not _is_share(quote.score):
         return Unaligned(
-            f"expected evidence in one of {passages} passages with a score in [0, 1]; found passage "
+            f"{misbehaved} evidence in one of {passages} passages with a score in [0, 1]; found passage "
             f"{_shown(quote.passage)}, score {_shown(quote.score)}"
         )
     evidence = Evidence(int(quote.passage), quote.text, float(quote.score))

@@ -9,38 +9,30 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import NamedTuple
 
 from syncheck.base.checks import Passage, cited_names, names_of
 from syncheck.base.files import asset_lines
 from syncheck.contrasts.parsing import ParsedText, parse
-from syncheck.contrasts.rules import ANSWERED, RULES, Difference
+from syncheck.contrasts.rules import ANSWERED, RULES, Difference, in_order
 from syncheck.results import Report
 from syncheck.results.types import Contrast, Evidence, SentenceScore, Support
 from syncheck.text.markup import marks_in, without_marks
 
-BANDS = (-1.0, 1.0)
-"""Log-odds of support at which one band of the reader's verdicts ends and the next begins."""
-SURE = 0.9
-"""Share of true hits, over the ledger and in the highest band, from which a rule speaks whatever others think."""
-RIGHT = 0.8
-"""Share of true hits in a band from which a rule speaks there."""
-LIKELY = 0.6
-"""The same over all bands, where no aligner reads."""
-AS_CLOSE = 0.7
-"""Share of the greatest closeness from which chunks are compared."""
-PENALTY = 0.4
-"""Reduction of a chunk's closeness by a difference, when the chunk to compare with is chosen."""
+BANDS = (-1.0, 1.0)  # log-odds of support at which one band of the reader's verdicts ends and the next begins
+SURE = 0.9  # share over the ledger and in the highest band from which a rule speaks whatever others think
+RIGHT = 0.8  # share of true hits in a band from which a rule speaks there
+LIKELY = 0.6  # the same over all bands, where no aligner reads
+AS_CLOSE = 0.7  # share of the greatest closeness from which chunks are compared
+PENALTY = 0.4  # reduction of a chunk's closeness by a difference, when the chunk to compare with is chosen
 
 
 @dataclass(frozen=True, slots=True)
 class Contrasted:
     """A sentence compared with the chunk that agrees best with it."""
 
-    chunk: int
-    """Index of the chunk; -1 if there is none."""
+    chunk: int  # index of the chunk; -1 if there is none
     closeness: float
     """Share of the sentence's content stems that the chunk has, plus half the share of its words that the chunk has in
     the same order; higher is better."""
@@ -54,24 +46,18 @@ class Contrasted:
 
 def with_answers(chunks: Sequence[str], best: Sequence[int]) -> tuple[str, ...]:
     """Collect the best chunks of a context, each question with the chunk after it where that answers "Yes" or "No"."""
-    texts = []
-    for number in best:
-        joined = " ".join(chunks[number : number + 2])
-        texts.append(joined if ANSWERED.match(joined, len(chunks[number]) - 1) else chunks[number])
-    return tuple(texts)
+    pairs = ((chunks[number], " ".join(chunks[number : number + 2])) for number in best)
+    return tuple(joined if ANSWERED.match(joined, len(chunk) - 1) else chunk for chunk, joined in pairs)
 
 
 def contrast_with(sentence: str, chunks: Sequence[str], *, read: Callable[[str], ParsedText] = parse) -> Contrasted:
-    """Compare a sentence with the few chunks that share most with it, best first; a question claims nothing.
-
-    ``read`` may be a cached :func:`~syncheck.contrasts.parsing.parse`.
-    """
+    """Compare a sentence with the few chunks that share most with it, best first; ``read`` may be cached."""
     claim, sides = read(sentence), [read(chunk) for chunk in chunks]
     if not sides:
         return Contrasted(-1, 0.0, ())
     plain = claim.plain_words.union(*(side.plain_words for side in sides))
     capital = claim.names.union(*(side.names for side in sides))
-    claim, sides = claim.with_names(capital, plain), [side.with_names(capital, plain) for side in sides]
+    claim, *sides = (side.with_names(capital, plain) for side in (claim, *sides))
     near = [_closeness(claim, side) for side in sides]
     beside = []
     for place, (side, closeness) in enumerate(zip(sides, near, strict=True)):
@@ -89,10 +75,8 @@ def _rules_for(claim: ParsedText, chunk: ParsedText) -> Collection[str]:
 
 
 def _closeness(claim: ParsedText, chunk: ParsedText) -> float:
-    """Compute the share of content stems that a chunk has plus half the share of words that it has in order."""
     ours, theirs = ([token.stem for token in side.tokens] for side in (claim, chunk))
-    blocks = SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks()
-    return claim.held_by(chunk) + sum(block.size for block in blocks) / max(1, len(ours)) / 2
+    return claim.held_by(chunk) + in_order(ours, theirs) / max(1, len(ours)) / 2
 
 
 class Hits(NamedTuple):
@@ -134,11 +118,9 @@ def speaks(rule: str, band: int | None) -> bool:
 LEAST_DROP, LEAST_DROP_BESIDE = 0.7, 0.1
 """Smallest falls of P(contradicted), when a word is left out, that make it a deciding word of the sentence, and of the
 evidence beside it. From 0.7 on, three of four words of a sentence are indeed wrong; from 0.1 on, half of them."""
-CONTRADICTS = 0.5
-"""P(contradicted) from which the evidence alone contradicts a sentence."""
+CONTRADICTS = 0.5  # P(contradicted) from which the evidence alone contradicts a sentence
 
-Ask = Callable[[Sequence[str], Sequence[str]], Sequence[Support]]
-"""Function that asks an aligner which claims some passages support."""
+Ask = Callable[[Sequence[str], Sequence[str]], Sequence[Support]]  # of passages and claims
 
 
 def explained(report: Report, ask: Ask) -> Report:
@@ -159,8 +141,7 @@ def explained(report: Report, ask: Ask) -> Report:
 def deciding_words(sentence: str, evidence: Evidence, passages: Sequence[str], ask: Ask) -> Contrast | None:
     """Find the word of a sentence that decides, beside that of its evidence; None if no single one does.
 
-    Each name, number, negator and other content word is left out in turn, and P(contradicted) asked again: of the
-    sentence's in one batch, and of those words of the evidence that the sentence lacks one by one.
+    Each word that may decide is left out in turn, and P(contradicted) asked again.
     """
     claim, chunk = parse(sentence), parse(evidence.text)
     spans = list(_spans(claim))
@@ -172,7 +153,8 @@ def deciding_words(sentence: str, evidence: Evidence, passages: Sequence[str], a
     title = names_of(passages[evidence.passage]).title
     texts = (evidence.text, *(_left_out(chunk, span) for span in spans))
     alone, *without = (ask([Passage(text, title=title)], [sentence])[0] for text in texts)
-    theirs = _largest_drop(alone, spans, without, LEAST_DROP_BESIDE) if _against(alone) >= CONTRADICTS else None
+    contradicts = (alone.contradicted or 0.0) >= CONTRADICTS
+    theirs = _largest_drop(alone, spans, without, LEAST_DROP_BESIDE) if contradicts else None
     said = "" if theirs is None else chunk.written(theirs[0], theirs[-1])
     return Contrast("reading", claim.written(ours[0], ours[-1]), said, evidence.passage)
 
@@ -194,11 +176,7 @@ def _left_out(side: ParsedText, span: range) -> str:
     return " ".join((side.text[: first.start] + side.text[last.end :]).split())
 
 
-def _against(support: Support) -> float:
-    return support.contradicted or 0.0
-
-
 def _largest_drop(whole: Support, spans: Sequence[range], without: Sequence[Support], least: float) -> range | None:
-    drops = [_against(whole) - _against(support) for support in without]
-    best = max(range(len(drops)), key=drops.__getitem__, default=None)
-    return None if best is None or drops[best] < least else spans[best]
+    drops = [(whole.contradicted or 0.0) - (support.contradicted or 0.0) for support in without]
+    largest = max(drops, default=-1.0)
+    return spans[drops.index(largest)] if largest >= least else None

@@ -8,21 +8,34 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from syncheck.contrasts.lexicon import CLASSES, Token, between, is_year, tokens_of
-from syncheck.contrasts.quantities import BOUNDED, UNIT_KINDS, Quantity, agree, quantities_in, rounds
+from syncheck.contrasts.lexicon import (
+    BOUNDED,
+    CLASSES,
+    EITHER,
+    HALF_DAY,
+    UNIT_KINDS,
+    UNITS,
+    Quantity,
+    Token,
+    between,
+    is_year,
+    quantities_in,
+    size_of,
+    tokens_of,
+)
 from syncheck.text.notation import WrittenOut
 
-ACROSS = 6
-"""Number of words that a comma or conjunction counts for in the distance of a word from a value."""
-GRADUAL_KINDS = UNIT_KINDS - {"money", "share"}
-"""What is anything between the ends of a range: "speeds between 80 and 90 km/h" has 85 km/h."""
-SHARED = 0.4
-"""Weight of a word that several facts share, where one that a fact alone has counts 1."""
+ACROSS = 6  # number of words that a comma or conjunction counts for in the distance of a word from a value
+GRADUAL_KINDS = UNIT_KINDS - {"money", "share"}  # what has all between two ends: "between 80 and 90 km/h" has 85 km/h
+ROUNDED = 0.15  # largest relative difference of a number that is called approximate
+EXACT, CONVERTED = 1e-9, 0.025  # the same of others, and of those in different units
+MINOR = frozenset({"cents", "pence"})  # names of smaller coins, which a sum in a larger unit may be written in
+SHARED = 0.4  # weight of a word that several facts share, where one that a fact alone has counts 1
 
 _PART_ENDS = re.compile(r"[,;:()\u2013\u2014]")
 
@@ -100,7 +113,7 @@ class ParsedText:
 
     @cached_property
     def part_of(self) -> Mapping[int, int]:
-        """The number of each token's part."""
+        """Number of each token's part."""
         return {place: number for number, part in enumerate(self.parts) for place in part}
 
     @cached_property
@@ -132,16 +145,13 @@ class ParsedText:
         return len(content & other.stems) / len(content) if content else 0.0
 
     def with_names(self, names: AbstractSet[str], plain: AbstractSet[str]) -> ParsedText:
-        """Build the text with names that others write with a capital, and without those that they write without one.
-
-        Only the first word of a clause, which is written with a capital anyway, is changed.
-        """
-        tokens = []
-        for place, token in enumerate(self.tokens):
-            is_first = place == 0 or token.clause != self.tokens[place - 1].clause
-            is_name = token.name if not is_first else token.text[0].isupper() and token.word not in plain
-            is_name = is_name and (token.name or token.word in names)
-            tokens.append(token if is_name == token.name else replace(token, name=is_name))
+        """Correct which first words of clauses, written with a capital anyway, are names, by how others write them."""
+        tokens, clause = list(self.tokens), -1
+        for place, token in enumerate(tokens):
+            is_known = token.text[0].isupper() and token.word not in plain and (token.name or token.word in names)
+            if token.clause != clause and is_known != token.name:
+                tokens[place] = replace(token, name=is_known)
+            clause = token.clause
         return self if tuple(tokens) == self.tokens else ParsedText(self.notation, tuple(tokens))
 
     def name_at(self, place: int) -> range:
@@ -184,30 +194,19 @@ def _begins_part(text: str, *around: Token) -> bool:
     following = after[0] if is_joined and after else token
     if before.number and following.number and is_year(before) <= is_year(following):
         return False
-    if is_joined or token.clause != before.clause:
-        return True
-    gap = text[before.end : token.start]
-    return gap != " " and _PART_ENDS.search(gap) is not None
+    has_mark = _PART_ENDS.search(text, before.end, token.start) is not None
+    return is_joined or token.clause != before.clause or has_mark
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
     """One value in a text, with what it is stated of."""
 
-    first: int
-    last: int
-    """Places of the first and last token of the value."""
-    subject: frozenset[str]
-    """Stems of what is said of this value alone."""
-    relation: frozenset[str]
-    """Stems of what is said of the other values of its clause as well."""
+    span: range  # the places of the value's tokens
+    subject: frozenset[str]  # stems of what is said of this value alone
+    relation: frozenset[str]  # stems of what is said of the other values of its clause as well
     denied: bool
     quantity: Quantity | None = None
-
-    @property
-    def span(self) -> range:
-        """The places of the value's tokens."""
-        return range(self.first, self.last + 1)
 
     @property
     def stems(self) -> frozenset[str]:
@@ -223,7 +222,7 @@ def facts_of(side: ParsedText, values: Sequence[range], quantities: Sequence[Qua
     """Build the fact of each value, given by the places of its tokens; each other word belongs to the nearest value.
 
     What comes before the first value of a clause belongs to the later ones too, except as many words as these have in
-    its place: "sells 400 loaves on weekdays and 650 on Saturdays", "adults pay 12 euros, students 8".
+    its place: "adults pay 12 euros, students 8".
     """
     taken = {place for value in values for place in value}
     counted = {stem for one in quantities for stem in one.counted}
@@ -232,43 +231,39 @@ def facts_of(side: ParsedText, values: Sequence[range], quantities: Sequence[Qua
     for place, token in enumerate(side.tokens):
         if place in taken or not (token.content or token.number):
             continue
-        near = [n for n, value in enumerate(values) if side.tokens[value[0]].clause == token.clause]
-        if near:
-            owned[min(near, key=lambda n: (_distance(side, place, values[n]), n))].add(place)
-    for n, value in enumerate(values):
-        clause = side.tokens[value[0]].clause
-        mates = [m for m, other in enumerate(values) if side.tokens[other[0]].clause == clause]
-        if n == mates[0] and len(mates) > 1:
-            fewest = min(sum(place < values[m][0] for place in owned[m]) for m in mates[1:])
-            head = sorted(place for place in owned[n] if place < value[0])[fewest:]
-            owned[n] -= set(head)
-            for m in mates:
+        distances = []
+        for n, value in enumerate(values):
+            if side.tokens[value[0]].clause == token.clause:
+                end = value[0] if place < value[0] else value[-1]
+                distances.append((abs(place - end) + ACROSS * abs(side.part_of[place] - side.part_of[end]), n))
+        if distances:
+            owned[min(distances)[1]].add(place)
+    for clause in {side.tokens[value[0]].clause for value in values}:
+        first, *others = (n for n, value in enumerate(values) if side.tokens[value[0]].clause == clause)
+        if others:
+            fewest = min(sum(place < values[m][0] for place in owned[m]) for m in others)
+            head = sorted(place for place in owned[first] if place < values[first][0])[fewest:]
+            owned[first] -= set(head)
+            for m in (first, *others):
                 shared[m] |= side.stems_at(head)
     facts = []
     for n, value in enumerate(values):
         stems = side.stems_at(owned[n])
-        others = side.stems_at(place for m, places in enumerate(owned) if m != n for place in places)
-        relation = shared[n] | (counted & (others | stems if len(values) > 1 else others))
+        relation = shared[n] | (counted & side.stems_at(set().union(*owned)) if len(values) > 1 else set())
         of = quantities[n] if quantities else None
-        facts.append(Fact(value[0], value[-1], stems - relation, frozenset(relation), side.denied(value[0]), of))
+        facts.append(Fact(value, stems - relation, frozenset(relation), side.denied(value[0]), of))
     return facts
 
 
-def _distance(side: ParsedText, place: int, value: range) -> int:
-    end = value[0] if place < value[0] else value[-1]
-    return abs(place - end) + ACROSS * abs(side.part_of[place] - side.part_of[end])
-
-
 def quantity_facts(side: ParsedText, quantities: Sequence[Quantity]) -> list[Fact]:
-    """Build the facts whose values are some of the quantities; the others are what is said of these."""
+    """Build the facts whose values are some of the quantities."""
     return facts_of(side, [range(one.first, one.last + 1) for one in quantities], quantities)
 
 
 def in_notation_of(claim: ParsedText, sides: Sequence[ParsedText]) -> str:
     """Rewrite a sentence so that its quantities are written as in texts that have the same ones.
 
-    "It starts at half past two." beside "Doors open at 14:30." is "It starts at 14:30.". A quantity that a text has in
-    the same writing stays as it is, and so does one that no text has.
+    "It starts at half past two." beside "Doors open at 14:30." is "It starts at 14:30.".
     """
     end, pieces = 0, []
     for one in claim.quantities:
@@ -308,3 +303,81 @@ def _is_said_by(claim: Quantity, other: Quantity) -> bool:
         return claim.kind in GRADUAL_KINDS and agree(claim, other)
     is_rounded = claim.bound == "" == other.bound and rounds(claim.low, other.low)
     return is_rounded or all(math.isclose(*ends) for ends in ((claim.low, other.low), (claim.high, other.high)))
+
+
+def are_comparable(one: Quantity, other: Quantity) -> bool:
+    """Tell whether two quantities measure the same, so that one may contradict the other."""
+    if one.change != other.change or (one.rate and other.rate and one.rate != other.rate):
+        return False
+    kinds = {one.kind, other.kind}
+    if kinds == {"date", "year"}:
+        return "range" not in (one.bound, other.bound)
+    if kinds == {"ordinal"}:
+        return not (one.counted and other.counted) or not one.counted.isdisjoint(other.counted)
+    if kinds <= {"bare", "count"}:
+        return len(kinds) == 2 or "bare" in kinds or not one.counted.isdisjoint(other.counted)
+    return len(kinds) == 1 and (one.kind not in ("code", "square", "cubic") or one.unit == other.unit)
+
+
+def agree(claim: Quantity, other: Quantity) -> bool:
+    """Tell whether a quantity of a claim may be meant by one of the evidence, even one of another kind."""
+    return any(_agree(ours, theirs) for ours in _readings(claim) for theirs in _readings(other))
+
+
+def _readings(one: Quantity) -> Iterator[Quantity]:
+    yield one
+    if not math.isnan(one.loosely):
+        yield replace(one, low=one.loosely, high=one.loosely)
+
+
+def _agree(claim: Quantity, other: Quantity) -> bool:
+    if "date" in (claim.kind, other.kind):
+        date, rest = (claim, other) if claim.kind == "date" else (other, claim)
+        if rest.kind == "year":
+            return not date.date[0] or rest.low <= date.date[0] <= rest.high
+        if rest.kind != "date":
+            return rest.low in (date.date[2:] if rest.kind == "ordinal" else date.date)
+        both = [(a, b) for a, b in zip(date.date, rest.date, strict=True) if a and b]
+        return bool(both) and all(a == b for a, b in both)
+    if claim.kind != other.kind and "ordinal" in (claim.kind, other.kind):
+        return claim.number == other.number and {claim.kind, other.kind} <= {"ordinal", "bare", "count", "code"}
+    if claim.kind == other.kind == "clock":
+        step = HALF_DAY if EITHER in (claim.unit, other.unit) else 2 * HALF_DAY
+        return (claim.low - other.low) % step == 0
+    if claim.kind != other.kind and {claim.kind, other.kind} & {"bare", "count", "code"}:
+        claim, other = (replace(q, low=q.low / size_of(q), high=q.high / size_of(q), unit="") for q in (claim, other))
+    is_other_unit = claim.kind == other.kind and claim.unit and other.unit and claim.unit != other.unit
+    if is_other_unit and not all(one.unit in UNITS and UNITS[one.unit].size for one in (claim, other)):
+        return False
+    if is_other_unit and claim.kind == "money" and MINOR.isdisjoint((claim.unit, other.unit)):
+        return False
+    return _within(claim, other, CONVERTED if is_other_unit else EXACT)
+
+
+def _within(claim: Quantity, other: Quantity, slack: float) -> bool:
+    if claim.bound == other.bound == "up to":
+        return abs(claim.high - other.high) <= EXACT * abs(other.high)
+    claim, other = (replace(one, bound="upper") if one.bound == "up to" else one for one in (claim, other))
+    bounds = {claim.bound, other.bound}
+    if bounds == {"lower", "upper"}:
+        return claim.low < other.high if claim.bound == "lower" else other.low < claim.high
+    if claim.bound == other.bound == "lower":
+        return claim.low <= other.low * (1 + EXACT)
+    if claim.bound == other.bound == "upper":
+        return claim.high >= other.high * (1 - EXACT)
+    if claim.bound == other.bound == "range":
+        ends = [math.isclose(a, b) for a, b in ((claim.low, other.low), (claim.high, other.high))]
+        return all(ends) or (not any(ends) and claim.low <= other.low and claim.high >= other.high)
+    slack = ROUNDED if "about" in bounds else slack
+    room = slack * max(abs(v) for one in (claim, other) for v in (one.low, one.high) if math.isfinite(v))
+    if claim.low <= other.high + room and claim.high >= other.low - room:
+        return True
+    is_plain = claim.kind != "year" and bounds == {""}
+    return is_plain and (rounds(claim.low, other.low) or rounds(other.low, claim.low))
+
+
+def rounds(rounded: float, exact: float) -> bool:
+    """Tell whether one number is another with fewer digits, two at least: 2.5 million for 2,512,000."""
+    digits = len(f"{abs(rounded):.12g}".replace(".", "").strip("0"))
+    exact_digits = len(f"{abs(exact):.12g}".replace(".", "").strip("0"))
+    return 1 < digits < exact_digits and f"{exact:.{digits - 1}e}" == f"{rounded:.{digits - 1}e}"

@@ -12,29 +12,22 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import combinations, pairwise, permutations
 from math import isclose
+from typing import Literal, cast
 
-from syncheck.contrasts.lexicon import CLASSES, CONVERSE, EXCLUSIVE, IRREGULAR, OPPOSITES, SYMBOLS, TRADE
-from syncheck.contrasts.parsing import Fact, ParsedText, facts_of, quantity_facts
-from syncheck.contrasts.quantities import BOUNDED, NOON, Quantity, agree, are_comparable
+from syncheck.base.files import asset_lines
+from syncheck.contrasts.lexicon import BOUNDED, CLASSES, IRREGULAR, NOON, SYMBOLS, Quantity
+from syncheck.contrasts.parsing import Fact, ParsedText, agree, are_comparable, facts_of, quantity_facts
 from syncheck.reading.tables import cells_in
 from syncheck.results.types import ContrastKind
 
-HELD = 0.6
-"""Share of a sentence's other content stems that a chunk must have to contradict it."""
-NEARLY_HELD = 0.75
-"""The same where the sentence differs from the chunk by no word but a negator."""
-REPEATED = 0.8
-"""Share of a sentence's other words that a chunk must have in the same order, so that another number stands out."""
-ELSEWHERE = 0.34
-"""Share of a sentence's other stems from which a chunk that has its value may be what it is about."""
-MOST_COUNTED = 144
-"""Largest product of two numbers that may be a count, as of "two rows of six"."""
-ANSWERED = re.compile(r"\?\s+(Yes|No)\b")
-"""End of a question with its answer."""
-NAMED = 0.5
-"""Share of the words of a row's subject by which a sentence names it."""
-REACH = 4
-"""Number of words beside a verb, a negator or a bound that belong to it."""
+HELD = 0.6  # share of a sentence's other content stems that a chunk must have to contradict it
+NEARLY_HELD = 0.75  # the same where the sentence differs from the chunk by no word but a negator
+REPEATED = 0.8  # share of a sentence's other words in the same order from which another number stands out
+ELSEWHERE = 0.34  # share of a sentence's other stems from which a chunk with its value may be what it is about
+MOST_COUNTED = 144  # largest product of two numbers that may be a count, as of "two rows of six"
+ANSWERED = re.compile(r"\?\s+(Yes|No)\b")  # end of a question with its answer
+NAMED = 0.5  # share of the words of a row's subject by which a sentence names it
+REACH = 4  # number of words beside a verb, a negator or a bound that belong to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +37,7 @@ class Difference:
     kind: ContrastKind
     sentence: str
     evidence: str
-    rule: str = field(default="", compare=False)
-    """Name of the rule that found it."""
+    rule: str = field(default="", compare=False)  # name of the rule that found it
 
 
 Rule = Callable[[ParsedText, ParsedText, Sequence[ParsedText]], Iterator[Difference]]
@@ -59,18 +51,17 @@ def numbers(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -
         own = claim.stems_at(fact.span)
         others = [side for side in sides if side is not chunk and claim.held_by(side, own) >= ELSEWHERE]
         is_elsewhere = any(agree(one, quantity) for side in others for quantity in side.quantities)
-        near = [rival for rival in rivals if _are_rivals(claim, fact, chunk, rival)]
-        if near and not same and not is_elsewhere and not _is_computed(claim, one, chunk):
-            yield _differ(claim, fact, chunk, max(near, key=lambda rival: rival.about(fact.stems)))
+        rival = _nearest(fact, [rival for rival in rivals if _are_rivals(claim, fact, chunk, rival)])
+        if rival is not None and not same and not is_elsewhere and not _is_computed(claim, one, chunk):
+            yield _differ(claim, fact, chunk, rival)
 
 
 def crossed_numbers(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> Iterator[Difference]:
     """Find quantities that a chunk, but no row of a table, states of another thing than the sentence does."""
     for fact, _, same, rivals in _compared(claim, chunk) if _row_in(chunk) is None else ():
-        rival = max(rivals, key=lambda rival: rival.about(fact.stems), default=None)
-        if rival is None or not same or claim.held_by(chunk, claim.stems_at(fact.span)) < HELD:
+        rival, nearest = (_nearest(fact, facts) for facts in (rivals, same))
+        if rival is None or nearest is None or claim.held_by(chunk, claim.stems_at(fact.span)) < HELD:
             continue
-        nearest = max(same, key=lambda other: other.about(fact.stems))
         is_told = rival.quantity is not None and any(agree(other, rival.quantity) for other in claim.quantities)
         if not is_told and nearest.subject and _is_closer(fact.stems, rival, nearest):
             yield _differ(claim, fact, chunk, rival)
@@ -87,16 +78,20 @@ def _compared(claim: ParsedText, chunk: ParsedText) -> Iterator[tuple[Fact, Quan
         yield fact, one, same, [other for other in facts if other not in same]
 
 
+def _nearest(fact: Fact, others: Sequence[Fact]) -> Fact | None:
+    """Find the fact that is most about the same as another."""
+    return max(others, key=lambda other: other.about(fact.stems), default=None)
+
+
 def _is_closer(said: frozenset[str], rival: Fact, nearest: Fact) -> bool:
     """Tell whether a sentence has more of the words that one fact has alone than of another's."""
     return len(said & (rival.subject - nearest.subject)) > len(said & (nearest.subject - rival.subject))
 
 
 def _repeated(claim: ParsedText, chunk: ParsedText) -> float:
-    """Compute the share of a sentence's words, except quantities, that a chunk has in the same order.
+    """Compute the share of a sentence's words that a chunk has in the same order.
 
-    A pronoun that the chunk lacks is left out, since it stands for what the chunk names; so are words such as "of" and
-    "between" before a quantity.
+    Quantities are left out, with "of" and the like before them, and pronouns that may stand for what the chunk names.
     """
     pronouns = CLASSES["pronouns"] - chunk.words
     ours, theirs = (
@@ -109,19 +104,20 @@ def _repeated(claim: ParsedText, chunk: ParsedText) -> float:
         ]
         for side in (claim, chunk)
     )
-    blocks = SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks()
-    return sum(block.size for block in blocks) / len(ours) if ours else 0.0
+    return in_order(ours, theirs) / len(ours) if ours else 0.0
+
+
+def in_order(ours: Sequence[str], theirs: Sequence[str]) -> int:
+    """Count the items that two sequences share in the same order."""
+    return sum(block.size for block in SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks())
 
 
 def _are_rivals(claim: ParsedText, fact: Fact, chunk: ParsedText, rival: Fact) -> bool:
-    """Tell whether two quantities stand in the same place, so that one excludes the other.
-
-    Where one is at least and the other at most a value, the chunk must say the rest in the same clause: "heavier ones
-    need a licence" may follow "drones under 250 grams may fly freely".
-    """
+    """Tell whether two quantities stand in the same place, so that one excludes the other."""
     if rival.denied != fact.denied or not _beside(claim, fact) & _beside(chunk, rival):
         return False
     bounds = {fact.quantity.bound if fact.quantity else "", rival.quantity.bound if rival.quantity else ""}
+    # The chunk must say the rest in the same clause: "drones under 250 grams may fly; heavier ones need a licence".
     is_opposite = "lower" in bounds and bool(bounds & {"upper", "up to"})
     return not is_opposite or len(fact.stems & rival.stems) >= HELD * len(fact.stems)
 
@@ -168,16 +164,13 @@ def _differ(claim: ParsedText, fact: Fact, chunk: ParsedText, rival: Fact) -> Di
         return Difference("comparison", *bounds)
     if ours.number == theirs.number and all(units) and units[0] != units[1]:
         return Difference("unit", *units)
-    if "date" in (ours.kind, theirs.kind) or not {
-        claim.tokens[ours.first].word,
-        chunk.tokens[theirs.first].word,
-    }.isdisjoint(NOON):
+    words = {claim.tokens[ours.first].word, chunk.tokens[theirs.first].word}
+    if "date" in (ours.kind, theirs.kind) or not words.isdisjoint(NOON):
         both = claim.written(ours.first, ours.last), chunk.written(theirs.first, theirs.last)
     return Difference("number", *both)
 
 
 def _bound_of(side: ParsedText, one: Quantity) -> str:
-    """Quote the words of a bound before or after a number, such as "at least"."""
     places = side.bounded(one)
     if places[0] < one.first:
         return side.written(places[0], one.first - 1)
@@ -198,6 +191,35 @@ def _unit_of(side: ParsedText, one: Quantity) -> str:
     return side.written(one.first, one.first) if side.tokens[one.first].text in SYMBOLS else ""
 
 
+OppositeKind = Literal["antonym", "comparison", "quantifier"]
+_Opposites = Mapping[str, tuple[tuple[OppositeKind, frozenset[str]], ...]]
+
+
+def _opposed() -> tuple[_Opposites, frozenset[frozenset[str]], frozenset[str]]:
+    """Read the packaged opposites, those that exclude each other, and the converse verbs."""
+    opposites: dict[str, list[tuple[OppositeKind, frozenset[str]]]] = {}
+    exclusive: set[frozenset[str]] = set()
+    converse: set[str] = set()
+    for name, line in asset_lines("contrasts/opposites.txt"):
+        sides = [frozenset(word.replace("_", " ") for word in group.split()) for group in line.split("/")]
+        every = frozenset().union(*sides)
+        kind = cast(OppositeKind, name if name in ("comparison", "quantifier") else "antonym")
+        converse |= every if name == "converse" else frozenset()
+        for side in sides:
+            exclusive |= {every - side} if name == "exclusive" else set()
+            for word in side:
+                opposites.setdefault(word, []).append((kind, every - side))
+    by_word = {word: tuple(dict.fromkeys(pairs)) for word, pairs in opposites.items()}
+    return by_word, frozenset(exclusive), frozenset(converse)
+
+
+OPPOSITES, EXCLUSIVE, TRADE = _opposed()
+"""Opposites of each word, by kind; words of one class, such as colours, of which one does not say that another is
+false; verbs of which one always implies the other: A lends to B, B borrows from A."""
+CONVERSE = frozenset("win wins won winning lose loses lost losing before after".split())
+"""Words whose opposite says the same from the other side: "A lost to B", "B won"; "A before B", "B after A"."""
+
+
 def opposites(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> Iterator[Difference]:
     """Find words in whose place the evidence has their opposite, where neither or both are denied."""
     for place, token in enumerate(claim.tokens):
@@ -210,10 +232,10 @@ def opposites(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText])
             if rival is None:
                 continue
             # "almost all", and "may not" beside "must not", do not exclude each other
-            before = {side.tokens[n - 1].word for side, n in ((claim, place), (chunk, rival.first)) if n}
+            before = {side.tokens[n - 1].word for side, n in ((claim, place), (chunk, rival.span[0])) if n}
             is_relative = rival.denied or not before.isdisjoint(("not", *CLASSES["about"]))
             if kind != "quantifier" or not is_relative:
-                yield Difference(kind, claim.written(place, place), chunk.written(rival.first, rival.last))
+                yield Difference(kind, claim.written(place, place), chunk.written(rival.span[0], rival.span[-1]))
                 break
 
 
@@ -232,16 +254,15 @@ def _opposite(claim: ParsedText, place: int, chunk: ParsedText, others: frozense
         if not t.name and (t.word in others or t.stem == token.stem or own & {p for _, p in OPPOSITES.get(t.word, ())})
     ]
     facts, (fact,) = facts_of(chunk, either), facts_of(claim, [range(place, place + 1)])
-    rivals = [other for other in facts if chunk.tokens[other.first].word in others]
+    rivals = [other for other in facts if chunk.tokens[other.span[0]].word in others]
     same = [other for other in facts if other not in rivals]
-    rival = max(rivals, key=lambda other: other.about(fact.stems), default=None)
+    rival, nearest = _nearest(fact, rivals), _nearest(fact, same)
     if rival is None or rival.denied != fact.denied or (others in EXCLUSIVE and (same or fact.denied)):
         return None
-    if any(abs(other.first - rival.first) == 2 for other in same):  # "the opening and closing galas"
+    if any(abs(other.span[0] - rival.span[0]) == 2 for other in same):  # "the opening and closing galas"
         return None
-    if same:
-        return rival if _is_closer(fact.stems, rival, max(same, key=lambda f: f.about(fact.stems))) else None
-    return rival if rival.about(fact.stems) >= 1 else None
+    is_meant = rival.about(fact.stems) >= 1 if nearest is None else _is_closer(fact.stems, rival, nearest)
+    return rival if is_meant else None
 
 
 def _clouds(claim: ParsedText, chunk: ParsedText) -> bool:
@@ -275,8 +296,7 @@ def answers(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -
     asked = [token for token in chunk.tokens if token.start < answered.start()]
     is_asked = len(claim.content & {token.stem for token in asked}) >= NEARLY_HELD * len(claim.content)
     is_told = is_asked and all(token.stem in claim.stems for token in asked if token.content)
-    denied_in_it = any(chunk.tokens[place] in asked for place in chunk.negators)
-    is_turned = bool(claim.negators) != denied_in_it
+    is_turned = bool(claim.negators) != any(chunk.tokens[place] in asked for place in chunk.negators)
     if is_told and is_turned == (answered[1] == "Yes") and not _clouds(claim, chunk):
         yield Difference("negation", claim.written(*claim.negators[:1] * 2) if claim.negators else "", answered[1])
 
@@ -334,7 +354,6 @@ def _actors(side: ParsedText, place: int, step: int) -> list[int]:
 
 
 def _around(side: ParsedText, place: int) -> str:
-    """Quote the text from who acts to what is acted on."""
     places = [*_actors(side, place, -1), *_actors(side, place, 1)]
     return side.written(min(places), max(places))
 

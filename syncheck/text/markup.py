@@ -29,8 +29,7 @@ class Mark:
     start: int
     end: int
     sources: tuple[tuple[str, ...], ...]
-    kept: str = ""
-    """What remains of it in the claim: the words of a link that is part of the sentence."""
+    kept: str = ""  # what remains of it in the claim: the words of a link that is part of the sentence
     defines: str = ""
     """The mark whose source it names, if it is a line of a list of sources or a footnote; no citation then."""
 
@@ -45,8 +44,7 @@ def _pattern(name: str, *, final: bool = False) -> regex.Pattern[str]:
 def end_of_marks(text: str, at: int, *, seen: int, final: bool) -> int | None:
     """Find where the marks end that follow a full stop, whose sentence they belong to; ``at`` if there are none.
 
-    None if that depends on text after the first ``seen`` characters, which may come unless ``final``. Marks are in the
-    same line, and what follows them does not begin with a small letter.
+    None if that depends on text after the first ``seen`` characters, which may come unless ``final``.
     """
     end = at
     while True:
@@ -55,9 +53,8 @@ def end_of_marks(text: str, at: int, *, seen: int, final: bool) -> int | None:
             start += 1
         if start == seen:
             return end if final else None
-        if text[start] not in _OPENERS:
-            return end
-        match = _pattern("run", final=final).match(text, start, seen, partial=not final)
+        is_open = text[start] in _OPENERS
+        match = _pattern("run", final=final).match(text, start, seen, partial=not final) if is_open else None
         if match is None:
             return end
         if match.partial:
@@ -77,8 +74,8 @@ def ends_with_marks(text: str, start: int, stop: int, after: int) -> bool:
 def marks_in(text: str, *, names: Collection[str] = (), pattern: re.Pattern[str] | None = None) -> tuple[Mark, ...]:
     """Find the citation marks of a sentence, in order and without overlaps.
 
-    ``names`` are names of sources, which in brackets are marks too. ``pattern`` is that of the marks, instead of the
-    known forms; its first group, if it has one, holds the names of sources, with commas or semicolons between them.
+    ``names`` of sources are marks too, in brackets. ``pattern`` is that of the marks, instead of the known forms; its
+    first group, if it has one, holds the names of sources, with commas or semicolons between them.
     """
     if pattern is not None:
         matches = ((m, m[1] if pattern.groups else m[0]) for m in pattern.finditer(text) if m[0])
@@ -88,10 +85,8 @@ def marks_in(text: str, *, names: Collection[str] = (), pattern: re.Pattern[str]
         return ()
     known = {name.casefold() for name in names}
     marks = list(_defined(text, known))
-    for kind in (
-        (_read(text, m.start(), m.end(), known) for m in _pattern("mark").finditer(text)),
-        _named(text, known),
-    ):
+    inside = (_read(text, m.start(), m.end(), known) for m in _pattern("mark").finditer(text))
+    for kind in (inside, _named(text, known)):
         taken = [(mark.start, mark.end) for mark in marks]
         marks += (mark for mark in kind if may_be and all(mark.end <= a or b <= mark.start for a, b in taken))
     return tuple(sorted(marks, key=lambda mark: mark.start))
@@ -128,7 +123,7 @@ def _read(text: str, start: int, end: int, known: Collection[str]) -> Mark:
 
 
 def _defined(text: str, known: Collection[str]) -> Iterator[Mark]:
-    """Find lines that say which source a mark names, as "[1] https://example.org", and what begins a footnote."""
+    """Find lines that say which source a mark names, "[1] https://example.org", and what begins a footnote."""
     for match in _LISTED.finditer(text):
         label, rest = match[1] or match[3], match[4]
         link = _pattern("linked").fullmatch(rest) or (_pattern("linked").search(rest) if match[2] else None)
@@ -168,8 +163,7 @@ _TAG = regex.compile(
     rf"(?P<opens><{NAMES}>|\[think\]|<\|begin_of_thought\|>)|</{NAMES}>|\[/think\]|<\|end_of_thought\|>",
     regex.IGNORECASE,
 )
-_QUOTES = frozenset("`'\"\u2018\u201c")
-"""Characters before an opening tag that is only mentioned."""
+_QUOTES = frozenset("`'\"\u2018\u201c")  # characters before an opening tag that is only mentioned
 
 Part = tuple[Literal["text", "reasoning", "not_text"], str, int]
 """Text of the answer; reasoning; or all text so far, which turns out to be reasoning. Text has the character at which
@@ -177,11 +171,11 @@ it begins, ``not_text`` that of the tag that shows it."""
 
 
 class Reasoning:
-    """Reader of the content of one answer, which divides it into the answer and reasoning between tags.
+    """Reader of the content of one answer, cut anywhere, which divides it into the answer and reasoning between tags.
 
-    The content may be cut anywhere. Reasoning is opened by a tag or, with ``is_open``, by the prompt; if nothing closes
-    it, all of the content is reasoning. A closing tag that nothing opened makes reasoning of the text before it. An
-    opening tag after text that nothing closes is text, and so is a tag in quotation marks.
+    Reasoning is opened by a tag or, with ``is_open``, by the prompt; if nothing closes it, all is reasoning. A closing
+    tag that nothing opened makes reasoning of the text before it. An opening tag after text that nothing closes is
+    text, and so is a tag in quotation marks.
     """
 
     def __init__(self, *, is_open: bool = False) -> None:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from itertools import takewhile
+from operator import methodcaller
 
 from syncheck.base.files import asset_lines
 
 _WORDS = {title: content.split() for title, content in asset_lines("english/words.txt")}
-SMALL = {word: number for number, word in enumerate(_WORDS["numbers"])}
-"""Numbers below twenty by their words."""
+SMALL = {word: number for number, word in enumerate(_WORDS["numbers"])}  # numbers below twenty by their words
 TENS = {word: 10 * number for number, word in enumerate(_WORDS["tens"], 2)}
 ORDINALS = {word: number for number, word in enumerate(_WORDS["ordinals"], 1)}
 """Numbers of ordinals by their words."""
@@ -27,13 +26,7 @@ _ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
 
 
 def number_of(written: str) -> float:
-    """Parse a number in figures; thousands may be set apart in any way.
-
-    Examples
-    --------
-    >>> number_of("16,181"), number_of("16'181"), number_of("1.234.567"), number_of("0.05"), number_of("1.234,5")
-    (16181.0, 16181.0, 1234567.0, 0.05, 1234.5)
-    """
+    """Parse a number in figures, such as "16'181" or "1.234,5"; thousands may be set apart in any way."""
     if _GROUPED.fullmatch(written):
         return float(re.sub(r"\D", "", written))
     whole, point, rest = written.rpartition(max(".,", key=written.rfind))
@@ -41,13 +34,7 @@ def number_of(written: str) -> float:
 
 
 def roman_value(written: str) -> int | None:
-    """Compute the value of a Roman numeral below a hundred; None for anything else.
-
-    Examples
-    --------
-    >>> roman_value("XIV"), roman_value("IIX")
-    (14, None)
-    """
+    """Compute the value of a Roman numeral below a hundred; None for anything else, such as "IIX"."""
     if not _ROMAN.fullmatch(written):
         return None
     values = [_ROMAN_VALUES[letter] for letter in written]
@@ -55,14 +42,9 @@ def roman_value(written: str) -> int | None:
 
 
 def counted(words: str) -> int | None:
-    """Compute the value of a number below a million in words or in small figures; None if it is not one number.
+    """Compute the value of a number below a million in words or in small figures.
 
-    Examples
-    --------
-    >>> counted("three hundred and fifty"), counted("a hundred"), counted("twenty-five thousand"), counted("7")
-    (350, 100, 25000, 7)
-    >>> counted("nineteen eighty-four") is None
-    True
+    None if it is not one number: "three hundred and fifty" is 350, "nineteen eighty-four" None.
     """
     total, part, room = 0, 0, 1000  # room: what the next word must be smaller than
     for word in re.split(r"[\s-]+", words.lower()):
@@ -92,13 +74,7 @@ _LEVEL = str.maketrans(
 
 
 def levelled(text: str) -> str:
-    """Replace typographic quotes, hyphens and spaces with plain ones, character by character.
-
-    Examples
-    --------
-    >>> levelled("the “old” 10 000‑seat hall")
-    'the "old" 10 000-seat hall'
-    """
+    """Replace typographic quotes, hyphens and spaces with plain ones, character by character."""
     return text.translate(_LEVEL)
 
 
@@ -107,10 +83,8 @@ class WrittenOut:
     """A text in one notation, and as it was written."""
 
     text: str
-    source: str
-    """The text as it was written."""
-    spans: tuple[tuple[int, int], ...] | None
-    """Where in ``source`` each character of ``text`` comes from; None if each has kept its place."""
+    source: str  # the text as it was written
+    spans: tuple[tuple[int, int], ...] | None  # of each character in ``source``; None if each has kept its place
 
     @classmethod
     def of(cls, source: str) -> WrittenOut:
@@ -190,10 +164,6 @@ def _date(match: re.Match[str]) -> str:
     return f"{day} {MONTHS[month - 1]} {year}" if 0 < month <= len(MONTHS) and 0 < day <= 31 else match[0]
 
 
-def _expanded(template: str, match: re.Match[str]) -> str:
-    return match.expand(template)
-
-
 def _clock(match: re.Match[str]) -> str:
     """Write "half past two" and "a quarter to nine" in figures."""
     part, hour = match[1].lower(), counted(match[3]) or 0
@@ -207,19 +177,9 @@ def _figures(value: float) -> str:
     return f"{value:,.12g}" if value >= 10_000 else f"{value:.12g}"
 
 
-def _dozen(match: re.Match[str]) -> str:
-    number = match[1].lower()
-    return _figures(6 if number == "half a" else 12 * (counted(number) or 0))
-
-
 def _ordinal(match: re.Match[str]) -> str:
     number = TENS[match[1].lower()] + ORDINALS[match[2].lower()]
     return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th') }"
-
-
-def _coded(match: re.Match[str]) -> str:
-    value = roman_value(match[2])
-    return match[0] if value is None else f"{match[1]}{value}"
 
 
 _MAGNITUDES = {"m": "million", "b": "billion", "t": "trillion"}
@@ -240,7 +200,7 @@ _WRITTEN: Mapping[str, _Written] = {
     "weekday": lambda m: next(day for day in _WEEKDAYS if day.startswith(m[1][:3])),
     "quarters of an hour": lambda m: f"{45 if m[1] else 15} minutes",
     "half of": lambda m: _HALVES[m[1].lower()],
-    "dozen": _dozen,
+    "dozen": lambda m: _figures(6 if m[1].lower() == "half a" else 12 * (counted(m[1]) or 0)),
     "and a half": lambda m: m[0] if (value := counted(m[1])) is None else f"{value}.5",
     "ordinal": _ordinal,
     "number": lambda m: m[0] if (value := counted(m[0])) is None else _figures(value),
@@ -249,7 +209,7 @@ _WRITTEN: Mapping[str, _Written] = {
     "thousands": lambda m: m[1] + _figures(1000 * number_of(m[2])),
     "power": lambda m: f" {_POWERS[m[2]]} {_LENGTHS[m[1]]}",
     "square": lambda m: f" square {_LENGTHS[m[1]]}",
-    "coded": _coded,
+    "coded": lambda m: m[0] if (value := roman_value(m[2])) is None else f"{m[1]}{value}",
 }
 """What a match becomes, by the names in ``assets/english/notation.txt``."""
 
@@ -275,13 +235,12 @@ def _rewritings() -> Iterator[tuple[re.Pattern[str], _Written]]:
         if becomes[0] == "{":
             _NAMED[becomes[1:-1]] = pattern
         else:
-            write: _Written = partial(_expanded, becomes[1:-1]) if becomes[0] == '"' else _WRITTEN[becomes]
+            write: _Written = methodcaller("expand", becomes[1:-1]) if becomes[0] == '"' else _WRITTEN[becomes]
             yield re.compile(pattern), write
 
 
 _REWRITINGS = tuple(_rewritings())
 """Patterns, each with what its matches are rewritten to, in the order in which they are applied."""
-_TO_REWRITE = re.compile(_NAMED["to rewrite"])
-"""What each text has that is rewritten."""
+_TO_REWRITE = re.compile(_NAMED["to rewrite"])  # what each text has that is rewritten
 _GROUPED = re.compile(_NAMED["grouped"])
 """A number with its thousands set apart by commas, apostrophes or spaces; by full stops from a million on."""

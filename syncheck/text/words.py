@@ -29,24 +29,16 @@ if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
     from torch import Tensor
 
-
-_STEM = 5
-"""Number of a word's first characters that count as its stem."""
-_NEAR = 8
-"""Distance, in words, up to which two words of a passage are near each other."""
-
-_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-"""Kana and Han, which are written without spaces, so that each character counts as a word."""
+_STEM = 5  # number of a word's first characters that count as its stem
+_NEAR = 8  # distance, in words, up to which two words of a passage are near each other
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # kana and Han: each character counts as a word
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 """Thai, Lao, Burmese and Khmer, also without spaces, in which each letter with its marks counts as a word."""
-
 _LETTER = rf"[^\W\d_{_CJK}{_UNSPACED}]"
 _POSSESSIVE = re.compile(r"['\u2019]s?$")
 _THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
-
 _WORDS = asset_words("english/words.txt")
-_STOP_WORDS = _WORDS["stop words"]
-"""English function words, and the words with which answers refer to their sources."""
+_STOP_WORDS = _WORDS["stop words"]  # English function words, and words with which answers refer to sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +46,11 @@ class ContextLexicon:
     """The words of the passages of a prompt, read once for all its sentences."""
 
     words: frozenset[str]
-    bigrams: frozenset[tuple[str, str]]
-    """Pairs of neighbouring words in one passage, function words included."""
-    numbers: frozenset[str]
-    """The numbers among the normalised ``words``."""
-    stems: frozenset[str]
-    """The stems of the words; see :func:`stem`."""
-    places: Mapping[str, tuple[int, ...]]
-    """Positions of each word, with a gap between one passage and the next."""
-    stem_places: Mapping[str, tuple[int, ...]]
-    """Positions of each stem."""
+    bigrams: frozenset[tuple[str, str]]  # pairs of neighbouring words in one passage, function words included
+    numbers: frozenset[str]  # the numbers among the normalised ``words``
+    stems: frozenset[str]  # see :func:`stem`
+    places: Mapping[str, tuple[int, ...]]  # positions of each word, with a gap between one passage and the next
+    stem_places: Mapping[str, tuple[int, ...]]  # positions of each stem
 
     @classmethod
     def from_passages(cls, passages: Iterable[str]) -> ContextLexicon:
@@ -96,36 +83,30 @@ class LexicalShares:
 def lexical_shares(sentence: str, lexicon: ContextLexicon) -> LexicalShares:
     """Compute the shares of a sentence's content words, word pairs, numbers and names that occur in the context.
 
-    Names are the capitalised words after the first word or number, except a lone "I" ("I'm" and "I've" count); the
-    context may have them in any case. A word that occurs twice counts twice. ``pair_overlap`` is the share of pairs of
-    neighbouring content words whose stems are within eight words of each other in a passage, in either order.
-    ``copied_run`` is the share of the words that are in the longest run of words copied from a passage.
+    Names are the capitalised words after the first word or number, except a lone "I"; the context may have them in any
+    case. ``pair_overlap`` is the share of pairs of neighbouring content words whose stems are within eight words of
+    each other in a passage, in either order, ``copied_run`` that of words in the longest run copied from a passage.
     """
     written = _raw_words(sentence)
     normalised = [_normalised(word) for word in written]
-    numbers = [word for word in normalised if _is_number(word)]
     names = [word for word, raw in zip(normalised[1:], written[1:], strict=True) if raw[0].isupper() and raw != "I"]
     content = without_stop_words(normalised)
     stems = [stem(word) for word in content]
     pairs = [_are_near(pair, lexicon) for pair in pairwise(stems)]
     return LexicalShares(
         stem_overlap=share(stems, lexicon.stems),
-        pair_overlap=sum(pairs) / len(pairs) if pairs else nan,
+        pair_overlap=share(pairs, {True}),
         copied_run=_longest_run(normalised, lexicon) / len(normalised) if normalised else nan,
         novel_words=log1p(len(set(stems) - lexicon.stems)),
         content_overlap=share(content, lexicon.words),
         bigram_overlap=share(list(pairwise(normalised)), lexicon.bigrams),
-        number_overlap=share(numbers, lexicon.numbers),
+        number_overlap=share([*filter(_is_number, normalised)], lexicon.numbers),
         name_overlap=share(names, lexicon.words),
     )
 
 
 def novel_pairs(sentence: str, lexicon: ContextLexicon) -> float:
-    """Compute ln(1 + number of pairs of neighbouring content words whose stems are near each other in no passage).
-
-    Unlike ``pair_overlap``, it does not depend on the sentence's length: a wrong pair counts as much in a long sentence
-    as in a short one.
-    """
+    """Compute ln(1 + number of pairs of neighbouring content words whose stems are near each other in no passage)."""
     stems = [stem(word) for word in content_words(sentence)]
     pairs = [_are_near(pair, lexicon) for pair in pairwise(stems)]
     return log1p(len(pairs) - sum(pairs))
@@ -133,11 +114,8 @@ def novel_pairs(sentence: str, lexicon: ContextLexicon) -> float:
 
 @lru_cache(maxsize=4)
 def word_pattern(first: str = "", number: str = r"\d+(?:[.,]\d+)*") -> re.Pattern[str]:
-    """Build the pattern of words and numbers, at first use since it scans 130,000 characters.
-
-    ``first`` is an alternative that is tried before words, and ``number`` another pattern of numbers.
-    """
-    # Accents, vowel signs and the like, which Python's \w leaves out: they belong to the letter before them.
+    """Build the pattern of words and numbers, at first use since it scans 130,000 characters; ``first`` goes first."""
+    # Accents, vowel signs and the like, which \w leaves out: they belong to the letter before them.
     marks = "".join(c for c in map(chr, range(0x300, 0x20000)) if unicodedata.category(c)[0] == "M")
     # What letters continue with; a zero-width (non-)joiner is inside a word, not at its end.
     more = rf"['\u2019][^\W\d_]+|[{marks}]+{_LETTER}*|[\u200c\u200d]+(?={_LETTER}|[{marks}]){_LETTER}*"
@@ -232,24 +210,18 @@ def _is_number(word: str) -> bool:
     return word[0].isdigit()
 
 
-NAMES = "names.txt"
-"""Asset with words that are mostly written with a capital, in lower case, one a line."""
-
+NAMES = "names.txt"  # asset with words that are mostly written with a capital, in lower case, one a line
 TABLE = "articles_by_stem.txt"
 """Asset with the number of articles read, then in each line a count and the stems that occur in that many articles."""
-
 NUMBER_WORDS = {word: str(number) for word, number in (SMALL | TENS | {"twenty": 20}).items() if number}
-"""Numbers in digits by their words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rarity:
     """Inverse document frequency of stems."""
 
-    articles: int
-    """Number of articles that were counted."""
-    counts: Mapping[str, int]
-    """Number of articles in which a stem (:func:`~syncheck.text.words.stem`) occurs; the rarest may be left out."""
+    articles: int  # number of articles that were counted
+    counts: Mapping[str, int]  # of articles in which a stem (:func:`stem`) occurs; the rarest may be left out
 
     def __call__(self, stem: str) -> float:
         """Compute ln((N + 1) / (n + 1)), in nats, of a stem in n of N articles; n is 0 for an unknown stem."""
@@ -260,10 +232,7 @@ class Rarity:
 def packaged_rarity() -> Rarity:
     """Read the package's counts over 4,000 articles of the English Wikipedia, spring 2024."""
     first, *lines = asset_text(f"rarity/{TABLE}").splitlines()
-    counts: dict[str, int] = {}
-    for line in lines:
-        count, *stems = line.split(" ")
-        counts |= dict.fromkeys(stems, int(count))
+    counts = {stem: int(count) for count, *stems in (line.split(" ") for line in lines) for stem in stems}
     return Rarity(int(first.split(" ")[0]), counts)
 
 
@@ -276,26 +245,17 @@ def packaged_names() -> frozenset[str]:
 SURE_NATS = 4.0
 """Lead that another language must have over all covered ones, in nats, normalised for the length of the text.
 
-Chosen on Mu-SHROOM's validation part. Names, numbers and short phrases ("Paris, 1932.", "El Niño is a climate
-pattern.") stay below it.
-"""
+Chosen on Mu-SHROOM's validation part. Names, numbers and phrases such as "Paris, 1932." stay below it."""
 LIKELY_NATS = 2.5
-"""The same for a short sentence with a function word of one of the languages in :data:`FUNCTION_WORDS`, where English
-alone is covered. Names in an English sentence reach this lead, but have no such word; see ``benchmarks/languages.py``.
-"""
+"""The same for a short sentence with a function word of another language, where English alone is covered. Names in an
+English sentence reach this lead, but have no such word; see ``benchmarks/languages.py``."""
 SHORT = 8
-"""Largest number of words of a short sentence. A longer one in another language reaches :data:`SURE_NATS`, unless it
-has a good deal of English too."""
-FUNCTION_WORDS = {code: _WORDS[code] for code in ("de", "es", "fr", "it", "nl")}
-"""Frequent function words, by language, that are rare in English."""
-IN_NAMES = _WORDS["in names"]
-"""Those that occur inside names of people and places: they count only at the beginning of a sentence."""
-NO_LANGUAGE = frozenset({"ext", "zxx"})
-"""Labels with which the identifier marks text in no language."""
-LONGEST_READ = 4000
-"""Number of characters at the beginning of a text from which its language is identified."""
-_AUTOMATON = ("moves", "rows", "features")
-"""Names of the arrays by which the identifier finds the features of a text."""
+"""Words of a short sentence. A longer one reaches :data:`SURE_NATS`, unless it has a good deal of English too."""
+FUNCTION_WORDS = {code: _WORDS[code] for code in ("de", "es", "fr", "it", "nl")}  # by language; rare in English
+IN_NAMES = _WORDS["in names"]  # they are in names of people and places, and count only at a sentence's beginning
+NO_LANGUAGE = frozenset({"ext", "zxx"})  # labels with which the identifier marks text in no language
+LONGEST_READ = 4000  # number of characters at the beginning of a text from which its language is identified
+_AUTOMATON = ("moves", "rows", "features")  # arrays by which the identifier finds a text's features
 _FUNCTION_WORDS = frozenset().union(*FUNCTION_WORDS.values())
 _WORD = regex.compile(r"[\p{L}\p{M}'’]+")
 
@@ -325,7 +285,7 @@ def _unpacked(model: Path) -> dict[str, Tensor]:
 
 @lru_cache(maxsize=256)
 def _label(text: str) -> str:
-    """Find the likeliest label, which takes less time than :func:`_likelihoods` of all."""
+    """Find the likeliest label, in less time than :func:`_likelihoods` takes."""
     return str(_identifier().classify(text)[0])
 
 
@@ -336,17 +296,10 @@ def _likelihoods(text: str) -> dict[str, float]:
 
 
 def foreign_language(text: str, covered: Collection[str]) -> str | None:
-    """Find the language code of a text in none of the covered languages; None if it is in one, or that is uncertain.
-
-    Examples
-    --------
-    >>> foreign_language("Die Brücke wurde im Jahr 1932 eröffnet.", {"en"})
-    'de'
-    """
+    """Find the language code of a text in none of the covered languages; None if it is in one, or that is uncertain."""
     if not has_letter(text) or _label(text[:LONGEST_READ]) in covered:
         return None
-    likelihoods = _likelihoods(text[:LONGEST_READ])
-    likeliest = _likeliest(text)
+    likelihoods, likeliest = _likelihoods(text[:LONGEST_READ]), _likeliest(text)
     best_covered = max((likelihoods.get(code, 0.0) for code in covered), default=0.0)
     if best_covered < likelihoods[likeliest] * exp(-SURE_NATS):
         return likeliest
@@ -357,13 +310,12 @@ def foreign_language(text: str, covered: Collection[str]) -> str | None:
 
 def _has_function_word(text: str) -> bool:
     """Tell whether a short text has a function word of a language other than English that is in no name."""
-    words = _WORD.findall(text)
-    if not 1 < len(words) <= SHORT:
+    first, *rest = _WORD.findall(text) or [""]
+    if not 1 <= len(rest) < SHORT:
         return False
-    first, second = words[:2]
     # "La Scala" is a name; German nouns have a capital, but few names begin with "Ein".
-    opens = first.lower() in _FUNCTION_WORDS and (second[0].islower() or first.lower() in ("ein", "eine"))
-    return opens or any(word in _FUNCTION_WORDS and word not in IN_NAMES for word in words[1:])
+    opens = first.lower() in _FUNCTION_WORDS and (rest[0][0].islower() or first.lower() in ("ein", "eine"))
+    return opens or not (_FUNCTION_WORDS - IN_NAMES).isdisjoint(rest)
 
 
 def _likeliest(text: str) -> str:
@@ -376,11 +328,6 @@ def readable(passages: Sequence[str], covered: Collection[str] | None) -> tuple[
 
     The context is in none if no passage is likely to be in a covered language, short ones judged together; then all
     passages are returned as they are. None covers all languages.
-
-    Examples
-    --------
-    >>> readable(["It opened in 1932.", "Die Br\u00fccke wurde im Jahr 1932 er\u00f6ffnet."], {"en"})
-    (('It opened in 1932.', ''), None)
     """
     given = tuple(passages)
     if covered is None:

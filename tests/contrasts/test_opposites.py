@@ -3,7 +3,7 @@
 import pytest
 
 from syncheck.contrasts.contrast import contrast_with
-from syncheck.contrasts.lexicon import OPPOSITES
+from syncheck.contrasts.rules import OPPOSITES
 
 
 def found(sentence, *evidence):

@@ -20,17 +20,15 @@ from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, ref
 import torch
 from torch import Tensor
 
-from syncheck.aligners.eight_bits import batches
-from syncheck.aligners.protocol import OfNetwork, check_asked
+from syncheck.aligners.protocol import OfNetwork, batches, check_asked
 from syncheck.aligners.reader.network import (
     CONTRADICTED,
     NOT_STATED,
-    SECOND_WEIGHTS,
+    SECOND_FILES,
     SUPPORTED,
     ReaderNetwork,
     ReadText,
     ReadWindow,
-    has_second,
     read_reader,
     read_second,
 )
@@ -44,19 +42,13 @@ if TYPE_CHECKING:
 
     from tokenizers import Tokenizer
 
-
 SEEN_TOKENS, JOINT_TOKENS, CLAIM_TOKENS = 128, 64, 100
 """Largest number of tokens of the passages that a claim sees in the lower layers, of those that are read with it in the
 upper ones (unless the closest chunk alone has more), and of a claim."""
-WHOLE_TOKENS = 256
-"""Largest number of tokens of the passages that the second network reads with a claim as one text."""
-DOUBT = 2.0
-"""Log-odds, in absolute value, below which a balanced reader asks the second network."""
-KEPT_WINDOWS = 32
-"""Number of windows, over all contexts, that are kept after they were read; one takes 4 to 7 MB."""
-BATCH_TOKENS, CPU_BATCH_TOKENS = 4096, 1024
-"""Largest numbers of tokens that are read at once, on a GPU and on the CPU."""
-
+WHOLE_TOKENS = 256  # of the passages, which the second network reads with a claim as one text
+DOUBT = 2.0  # log-odds, in absolute value, below which a balanced reader asks the second network
+KEPT_WINDOWS = 32  # of all contexts, after they were read; one takes 4 to 7 MB
+BATCH_TOKENS, CPU_BATCH_TOKENS = 4096, 1024  # read at once, on a GPU and on the CPU
 
 _LOADING = Lock()
 
@@ -64,9 +56,9 @@ _LOADING = Lock()
 class ReaderAligner(OfNetwork):
     """Aligner that reads: whether the passages support a claim, contradict it, or do not state it.
 
-    ``network`` is the encoder with its head, in evaluation mode, ``tokenizer`` its tokenizer without truncation and
-    padding, ``name`` what a saved monitor asks for, and ``second`` loads the network that reads passages and claim as
-    one text, at first use; without it there is only one effort.
+    ``network`` is the encoder with its head, in evaluation mode, ``tokenizer`` its tokenizer, ``name`` what a saved
+    monitor asks for, and ``second`` loads, at first use, the network that reads passages and claim as one text; without
+    it there is only one effort.
 
     Attributes
     ----------
@@ -80,10 +72,9 @@ class ReaderAligner(OfNetwork):
     Notes
     -----
     The lower layers of the first network read the passages once for all claims, in windows. There a claim sees at most
-    ``SEEN_TOKENS`` of them: the chunks closest to it, if there are more. In the upper layers the closest of these and
-    the claim are one text, in which all words see each other (:func:`chosen_parts`). In the second
-    network, all of its layers read the closest ``WHOLE_TOKENS`` with the claim. A claim of more than ``CLAIM_TOKENS``
-    is cut into parts, and its score is the lowest over these.
+    the 128 closest tokens of them; in the upper layers the closest of these and the claim are one text, in which all
+    words see each other. The second network reads the closest 256 tokens with the claim. A claim of more than 100 is
+    cut into parts, and its score is the lowest over these.
     """
 
     languages = frozenset({"en"})
@@ -100,9 +91,7 @@ class ReaderAligner(OfNetwork):
     ) -> None:
         self.name = name
         self.effort: Effort = "fast" if second is None else "balanced"
-        self._model = network
-        self._tokenizer = tokenizer
-        self._second = second
+        self._model, self._tokenizer, self._second = network, tokenizer, second
         self._texts = _NetworkOnTexts(network, tokenizer, seen=SEEN_TOKENS, joint=JOINT_TOKENS)
 
     @classmethod
@@ -110,8 +99,7 @@ class ReaderAligner(OfNetwork):
         """Load the packaged reader, once per process and device, or one from a folder.
 
         A folder has ``reader.json``, ``adapter.safetensors`` and ``tokenizer.json``, and for efforts beyond ``fast``
-        ``second.json`` and ``second.safetensors``. Another format, or an encoder that is not on this machine, raises
-        CheckpointError.
+        ``second.json`` and ``second.safetensors``. Without an encoder on this machine, CheckpointError.
         """
         device = torch.device(device)
         if path is not None:
@@ -126,7 +114,8 @@ class ReaderAligner(OfNetwork):
     @classmethod
     def _read(cls, folder: Traversable, device: torch.device, name: str, *, is_kept: bool = False) -> ReaderAligner:
         network, tokenizer = read_reader(folder, is_kept=is_kept)
-        second = SecondNetwork(folder, device, is_kept=is_kept) if has_second(folder) else None
+        has_second = folder.joinpath(SECOND_FILES[0]).is_file()
+        second = SecondNetwork(folder, device, is_kept=is_kept) if has_second else None
         return cls(network.to(device), tokenizer, name=name, second=second)
 
     def at(self, effort: Effort) -> Self:
@@ -190,11 +179,7 @@ _CLOSERS = ")]}*_`|\"'\u2019\u201d\xbb"
 
 
 def token_ids(tokenizer: Tokenizer, text: str) -> list[int]:
-    """Encode a text as the networks read it, without special tokens.
-
-    A heading, an item or a line like "Sat: closed" gets a full stop; without one, it is read with what follows as one
-    sentence.
-    """
+    """Encode a text as the networks read it, without special tokens; a heading or an item gets a full stop."""
     written = written_out(text).rstrip()
     words = written.rstrip(_CLOSERS)
     is_open = bool(words) and words[-1] not in _MARKS
@@ -212,7 +197,7 @@ class SecondNetwork:
     @cached_property
     def sha256(self) -> str:
         """Digest of the file that holds what was trained."""
-        return sha256(self._folder.joinpath(SECOND_WEIGHTS).read_bytes()).hexdigest()
+        return sha256(self._folder.joinpath(SECOND_FILES[1]).read_bytes()).hexdigest()
 
     def on_texts(self, first: ReaderNetwork, tokenizer: Tokenizer) -> _NetworkOnTexts:
         """Load the network, which takes its embeddings from the first one, and the texts that it reads."""
@@ -252,9 +237,9 @@ class _NetworkOnTexts:
 
     def _read(self, windows: PassageWindows, numbers: Collection[int], room: int) -> dict[int, ReadWindow]:
         """Look up windows by number; those that are not kept are read, at most ``room`` tokens at once."""
-        kept = {number: windows.read.get(number) for number in numbers}
-        read = {number: window for number, window in kept.items() if window is not None}
-        missing = sorted(number for number, window in kept.items() if window is None)
+        kept = windows.read.copy()  # other threads may forget some meanwhile
+        read = {number: kept[number] for number in numbers if number in kept}
+        missing = sorted(number for number in numbers if number not in kept)
         for batch in batches([len(windows.ids[number]) + 1 for number in missing], room):
             new = self._network.read([windows.ids[number] for number in missing[batch]])
             read |= zip(missing[batch], new, strict=True)
@@ -293,9 +278,7 @@ def _support(index: EvidenceIndex, parts: Sequence[tuple[str, Tensor]]) -> Suppo
 
 
 logger = logging.getLogger(__name__)
-
-WINDOW_TOKENS = 255
-"""Largest number of tokens of a window."""
+WINDOW_TOKENS = 255  # largest number of tokens of a window
 RANKED_CHUNKS, CENTRES = 10, 3
 """Number of chunks that are ranked by the words they share with a claim, and number of the best whose neighbours come
 next."""
@@ -310,10 +293,7 @@ class Part(NamedTuple):
 
 
 class PassageWindows:
-    """The chunks of a context, by their token ids, in windows, each of as many whole chunks as there is room for.
-
-    Of a chunk longer than a window only the beginning is read, with a warning.
-    """
+    """The chunks of a context, by their token ids, in windows of whole chunks; of a longer one, only the beginning."""
 
     def __init__(self, chunks: Sequence[Sequence[int]]) -> None:
         self.ids: list[list[int]] = [[]]
@@ -350,9 +330,8 @@ def chosen_parts(
 def closest_chunks(index: EvidenceIndex, claim: str, lengths: Sequence[int], room: int) -> list[int]:
     """Choose the chunks that a claim sees, by index, in the order of the context.
 
-    A claim sees all of them if their ``lengths`` together are at most ``room``. Otherwise it sees those that fit, taken
-    in this order: the best by the words they share with the claim, the neighbours of the first of these, and the rest
-    from the beginning; if none fits, the best one alone.
+    If not all fit ``room``, those that do, taken in this order: the best by the words they share with the claim, the
+    neighbours of the first of these, and the rest from the beginning; if none fits, the best one alone.
     """
     if sum(lengths) <= room:
         return list(range(len(lengths)))
@@ -361,10 +340,7 @@ def closest_chunks(index: EvidenceIndex, claim: str, lengths: Sequence[int], roo
 
 
 def closest_of(chunks: Sequence[int], index: EvidenceIndex, claim: str, lengths: Sequence[int], room: int) -> list[int]:
-    """Choose the chunks that are read with a claim: the best, whatever its length, and others that fit.
-
-    They are taken in the order of :func:`closest_chunks`; all, if there is room for them.
-    """
+    """Choose the chunks that are read with a claim: the best, whatever its length, and others that fit."""
     if sum(lengths[chunk] for chunk in chunks) <= room:
         return list(chunks)
     best, *others = (chunk for chunk in _by_closeness(index, claim, len(lengths)) if chunk in chunks)

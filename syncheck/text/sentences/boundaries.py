@@ -1,36 +1,25 @@
-"""Boundaries of sentences in a growing text, found once later text cannot change them, and their configuration."""
+"""Sentences of a growing text, cut once later text cannot change their boundaries, and their configuration."""
 
 from __future__ import annotations
 
+import re
 import string
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass
-from itertools import pairwise, takewhile
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise, takewhile
 from typing import Literal, NamedTuple
 
 from syncheck.base.checks import check_choice
 from syncheck.base.errors import InputError
-from syncheck.text.markup import end_of_marks, ends_with_marks
-from syncheck.text.sentences.rules import (
-    SentenceCutter,
-    begins_row,
-    begun_mark,
-    ends_cjk_sentence,
-    ends_clause,
-    ends_heading,
-    ends_line,
-    ends_paragraph,
-    ends_row,
-    item_text_start,
-)
+from syncheck.results.types import SentenceSpan
+from syncheck.text.markup import Part, Reasoning, end_of_marks, ends_with_marks
+from syncheck.text.sentences import rules
 
 LineBreaks = Literal["none", "paragraphs", "lists", "lines"]
 
-MAX_SENTENCE_TOKENS = 256
-"""A sentence that has not ended by then is cut there and marked ``truncated``."""
-MAX_SENTENCE_CHARACTERS = 1024
-"""The same in characters, for text that no tokenizer has read: about four to a token."""
+MAX_SENTENCE_TOKENS = 256  # a sentence that has not ended by then is cut there and marked ``truncated``
+MAX_SENTENCE_CHARACTERS = 1024  # for text that no tokenizer has read: about four to a token
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +60,7 @@ class SegmenterConfig:
 
     def __post_init__(self) -> None:
         for name in ("max_tokens", "max_characters", "sentences"):
-            value = getattr(self, name)
-            if type(value) is not int or value < 1:
+            if type(value := getattr(self, name)) is not int or value < 1:
                 raise InputError(f"{name} must be a whole number of at least 1; found {value!r}")
         for name in ("cjk_stops", "clauses"):
             if type(getattr(self, name)) is not bool:
@@ -88,106 +76,97 @@ class SegmenterConfig:
 
 
 Break = Callable[[str, int, int, int], bool]
-"""Function that tells whether a sentence ends, whatever Punkt says.
-
-It takes the text, the first character to look at, the end of the sentence and the start of the next one."""
+"""Tells whether a sentence ends, whatever Punkt says, from the text, where to begin, its end and the next start."""
 
 _LINE_BREAKS: dict[str, tuple[Break, ...]] = {
     "none": (),
-    "paragraphs": (ends_paragraph,),
-    "lists": (ends_paragraph, ends_heading, ends_row, ends_with_marks),
-    "lines": (ends_line,),
+    "paragraphs": (rules.ends_paragraph,),
+    "lists": (rules.ends_paragraph, rules.ends_heading, rules.ends_row, ends_with_marks),
+    "lines": (rules.ends_line,),
 }
-_WITH_ITEMS = frozenset({"lists", "lines"})
-
 _TERMINALS = frozenset(".?!")
 _UNDECIDED = _TERMINALS | frozenset("\"')]}\u2018\u2019\u201c\u201d\xab\xbb-,")
 """Text that starts with these may belong to the sentence before (closers, ellipses, dashes), or is not yet a word."""
-
 _ASCII_SPACE = frozenset(string.whitespace)
-
-_NEXT = " A"
-"""Text that is put after a block for Punkt, which would divide "!!" at the end of a text."""
-
-_LONGEST_MARK = 10
-"""Number of characters at the start of a line that show whether there is a mark."""
-
-_WORDS = 2
-"""Number of words after a full stop at whose starts Punkt runs: its answer may depend on all of the first word."""
-
-_READ_WORDS = 3
-"""Number of words that Punkt reads: the last, which may go on, the one before, which depends on it, and one more."""
+_LETTERS = re.compile(r"[^\W_]+")
+_NEXT = " A"  # text that is put after a block for Punkt, which would divide "!!" at the end of a text
+_LONGEST_MARK = 10  # number of characters at the start of a line that show whether there is a mark
+_WORDS = 2  # after a full stop, at whose starts Punkt runs: it may depend on all of the first word
+_READ_WORDS = 3  # that Punkt reads: the last, which may go on, the one before, which depends on it, and one more
+_ANOTHER = "A b c d"  # text that may follow a sentence, which ends before it if it is complete
+_MARK = re.compile(r"\W*(?:\d{1,3}|[a-z])[.):]\W*", re.IGNORECASE)  # a list's mark without its item
+_CJK_STOP = re.compile("[\u3002\uff01\uff1f\uff61]")
 
 
 class Boundary(NamedTuple):
-    """Characters where one sentence ends (``stop``) and the next starts (``after``), with white space between them.
-
-    ``block`` is where the text that decides the end of the later sentence begins; it is at most ``after``. The boundary
-    is certain once the text is known up to ``seen``.
-    """
+    """Characters where one sentence ends (``stop``) and the next starts (``after``), with white space between them."""
 
     stop: int
     after: int
-    block: int
-    seen: int
+    block: int  # where the text that decides the end of the later sentence begins, at most ``after``
+    seen: int  # the boundary is certain once the text is known up to here
 
 
 class BoundaryFinder:
     """Finds the boundaries that the rules of a config give for the whole text; by default those of untrained Punkt.
 
-    The config's ``max_tokens`` and ``sentences`` are ignored.
-
     Line breaks, CJK full stops and clauses divide the text into blocks. The end of a block is certain at the next
-    visible character, or once the mark of an item is complete. Punkt runs within a block. With ``lists``, a boundary
-    that citation marks follow moves behind them, once what comes after them is known.
+    visible character, or once the mark of an item is complete. With ``lists``, a boundary that citation marks follow
+    moves behind them, once what comes after them is known.
 
-    Punkt runs at the first character of a word after a full stop, on the text since the last boundary, including the
-    word before that boundary if there is no ASCII white space between them. Quotes, closing brackets, full stops,
-    dashes and commas are passed over: until another character follows, they may belong to the earlier sentence. A
-    boundary that Punkt finds there, and that ASCII white space follows, it also finds in the whole text, since it looks
-    at the word before a full stop and at the beginning of the word after it. One that depends on the rest of the word
-    is found later.
-
-    For the same reason a word is settled once the word after it is complete: Punkt reads the last three words alone, so
-    that the work grows with the text and not with its square, however many abbreviations follow each other.
+    Within a block, Punkt runs at the first character of a word after a full stop, on the text since the last boundary.
+    Quotes, closing brackets, full stops, dashes and commas are passed over: until another character follows, they may
+    belong to the earlier sentence. A boundary that Punkt finds there, and that ASCII white space follows, it also finds
+    in the whole text, since it looks at the word before a full stop and at the beginning of the word after it. So a
+    word is settled once the word after it is complete: Punkt reads the last three words alone, and the work grows with
+    the text and not with its square.
     """
 
     def __init__(self, config: SegmenterConfig) -> None:
-        self._cutter = SentenceCutter(config.abbreviations)
-        self._breaks = _breaks(config)
-        self._has_items = config.line_breaks in _WITH_ITEMS
+        self._cutter = rules.SentenceCutter(config.abbreviations)
+        cjk = (rules.ends_cjk_sentence,) if config.cjk_stops else ()
+        clauses = (rules.ends_clause,) if config.clauses else ()
+        self._breaks = (*_LINE_BREAKS[config.line_breaks], *cjk, *clauses)
+        self._has_items = config.line_breaks in ("lists", "lines")
         self._keeps_marks = config.line_breaks == "lists"
-        self._waiting: tuple[Boundary, ...] = ()  # for what follows, which may be citation marks
-        self._cited = -1  # the end of the last citation marks, and of the white space after them
-        self._tail = 0  # the last boundary
-        self._block = 0  # nothing before it is looked at
-        self._seen = 0  # characters looked at
-        self._armed = False  # white space and only undecided characters since
-        self._words_left = 0  # at whose start Punkt is to run
-        self._terminal = -1  # the last one
-        self._words: tuple[int, ...] = ()  # starts of the last words
-        self._is_between = False  # between words
-        self._word: int | None = None  # start of a word of which only white space is known
-        self._unsettled = 0  # Punkt found no boundary before that is not reported
-        self._begun = (0, 0)  # last bullet of a line of bullets alone, and the end of the white space after it
+        self.restart(0, block=0)
 
     def restart(self, char: int, *, block: int) -> None:
         """Restart at a character where a sentence starts; ``block`` is as in :class:`Boundary`."""
-        self._tail = self._seen = self._unsettled = char
-        self._block = block
-        self._terminal, self._begun = -1, (0, 0)
-        self._waiting, self._cited = (), -1
+        # Of citation marks that may follow a boundary: those boundaries, and the end of the last marks.
+        self._waiting: tuple[Boundary, ...] = ()
+        self._cited = -1
+        self._tail = self._seen = char  # the last boundary; characters looked at
+        self._block = block  # nothing before it is looked at
+        self._unsettled = char  # Punkt found no boundary before that is not reported
+        self._begun = (0, 0)  # last bullet of a line of bullets alone, and the end of the white space after it
+        self._terminal = -1  # the last one
+        self._word: int | None = None  # start of a word of which only white space is known
         self._clear()
+
+    def _clear(self) -> None:
+        self._armed = False  # white space and only undecided characters since
+        self._is_between = False  # between words
+        self._words: tuple[int, ...] = ()  # starts of the last words
+        self._words_left = 0  # at whose start Punkt is to run
 
     def fork(self) -> BoundaryFinder:
         """Make an independent copy."""
         return copy(self)
 
-    def find(self, text: str, *, final: bool = False) -> list[Boundary]:
-        """Find the boundaries that have become certain since the last call; all of them if the text is ``final``.
+    def breaks_off(self, last: str) -> bool:
+        """Tell whether a text ends before the end of its last sentence, which is given, or after a list's mark."""
+        last = last.strip()
+        if _MARK.fullmatch(last) or not is_checkable(last):
+            return is_checkable(last)
+        finder = self.fork()
+        finder.restart(0, block=0)
+        ends = [boundary.stop for boundary in finder.find(f"{last} {_ANOTHER}", final=True)]
+        ends += [place.end() for place in _CJK_STOP.finditer(last)]
+        return all(is_checkable(last[end:]) or end > len(last) for end in ends)
 
-        The text may only grow from call to call.
-        """
+    def find(self, text: str, *, final: bool = False) -> list[Boundary]:
+        """Find the boundaries that have become certain since the last call; all of them if the text is ``final``."""
         boundaries = self._find(text, final=final)
         return self._after_marks(text, boundaries, final=final) if self._keeps_marks else boundaries
 
@@ -225,7 +204,6 @@ class BoundaryFinder:
         return boundary.block < boundary.stop and max(terminals) < 0
 
     def _find(self, text: str, *, final: bool) -> list[Boundary]:
-        """Find the boundaries that have become certain, without regard to citation marks."""
         boundaries: list[Boundary] = []
         while self._seen < len(text):
             at = self._seen
@@ -251,19 +229,14 @@ class BoundaryFinder:
                 if self._armed and self._words_left:
                     boundaries += self._ask_punkt(text, at + 1)
                 self._armed = False
-            self._seen = _after_letters(text, at + 1) if char.isalnum() else at + 1  # what goes on decides nothing
+            letters = _LETTERS.match(text, at)
+            self._seen = letters.end() if letters else at + 1  # what goes on decides nothing
         return boundaries + self._boundaries(text, len(text)) if final else boundaries
-
-    def _clear(self) -> None:
-        self._armed = self._is_between = False
-        self._words_left = 0
-        self._words = ()
 
     def _pass_space(self, at: int, *, is_ascii: bool) -> None:
         """Pass over white space, which ends a word of Punkt if it is ASCII, and else may begin one."""
         if is_ascii:
-            self._armed = self._is_between = True
-            self._word = None
+            self._armed, self._is_between, self._word = True, True, None
         elif self._is_between and self._word is None:
             self._word = at
 
@@ -275,9 +248,9 @@ class BoundaryFinder:
         if bullet >= at and not final and seen < len(text) and not text[seen:].strip(" \t"):
             self._begun = bullet, len(text)
             return None
-        text_start = item_text_start(text, max(bullet, at), final=final)
+        text_start = rules.item_text_start(text, max(bullet, at), final=final)
         if text_start is None:
-            self._begun = begun_mark(text, max(bullet, at))
+            self._begun = rules.begun_mark(text, max(bullet, at))
         return text_start
 
     def _end_block(self, text: str, stop: int, at: int, text_start: int) -> list[Boundary]:
@@ -311,11 +284,8 @@ class BoundaryFinder:
         return certain
 
     def _boundaries(self, text: str, seen: int, *, after: str = "") -> list[Boundary]:
-        """Find Punkt's boundaries in the open text up to ``seen``.
-
-        To Punkt, a word is the text between ASCII white space; white space that begins a text belongs to it too.
-        """
-        if self._has_items and begins_row(text, self._block):
+        """Find Punkt's boundaries in the open text up to ``seen``."""
+        if self._has_items and rules.ROW.match(text, self._block):
             return []
         offset = self._unsettled if self._unsettled > self._tail else self._start(text, seen)
         spans = self._cutter.spans(text[offset:seen] + after)
@@ -328,6 +298,7 @@ class BoundaryFinder:
         return boundaries
 
     def _start(self, text: str, seen: int) -> int:
+        """Go back to the start of Punkt's word, the text between ASCII white space."""
         offset = self._tail
         while 0 < offset < seen and text[offset].isspace():
             offset += 1
@@ -336,19 +307,141 @@ class BoundaryFinder:
         return offset
 
 
-def _after_letters(text: str, at: int) -> int:
-    while at < len(text) and text[at].isalnum():
-        at += 1
-    return at
-
-
 def _stop_before(text: str, at: int) -> int:
     while at and text[at - 1].isspace():
         at -= 1
     return at
 
 
-def _breaks(config: SegmenterConfig) -> tuple[Break, ...]:
-    cjk = (ends_cjk_sentence,) if config.cjk_stops else ()
-    clauses = (ends_clause,) if config.clauses else ()
-    return (*_LINE_BREAKS[config.line_breaks], *cjk, *clauses)
+class TextSegmenter:
+    """Cuts a growing text into sentences, regardless of how it is split into pieces.
+
+    Only a sentence that has not ended after ``max_characters`` is cut elsewhere than the rules say: at its last white
+    space before, if there is any. With ``after``, the text continues that one, which ends with a whole sentence.
+    """
+
+    def __init__(self, config: SegmenterConfig, *, after: str = "") -> None:
+        self._max_characters = config.max_characters
+        self._sentences = config.sentences
+        self._finder = BoundaryFinder(config)
+        self._start = self._last = len(after)  # of the open sentence, and of the last one that is closed
+        self._complete = 0  # sentences found in it, when several are taken as one
+        self._count = 0
+        self.text = after
+        if after:
+            self._finder.restart(len(after), block=after.rfind("\n") + 1)
+
+    def push(self, piece: str) -> list[SentenceSpan]:
+        """Add text and return the sentences that it closes, whose ``token_start`` and ``token_end`` are 0."""
+        self.text += piece
+        closed: list[SentenceSpan] = []
+        while (limit := self._limit()) < len(self.text):
+            # The cut at the limit must not depend on how much of the text after it is known.
+            ended = self._close_at(self._finder.find(self.text[: limit + 1]))
+            closed += ended or [self._cut(limit)]
+        return closed + self._close_at(self._finder.find(self.text))
+
+    def finish(self) -> list[SentenceSpan]:
+        """Close the open sentence at the end of the text."""
+        closed = self._close_at(self._finder.find(self.text, final=True))
+        if self.text[self._start :].strip():
+            closed.append(self._close(len(self.text)))
+            self._start = len(self.text)
+        return closed
+
+    @property
+    def breaks_off(self) -> bool:
+        """True if the text, which is finished, ends before the end of its last sentence, or after a list's mark."""
+        return self._finder.breaks_off(self.text[self._last :])
+
+    def _limit(self) -> int:
+        """Find the character after which the open sentence is cut; none while it is blank."""
+        start = self._start
+        while start < len(self.text) and self.text[start].isspace():
+            start += 1
+        return start + self._max_characters
+
+    def _close_at(self, boundaries: Iterable[Boundary]) -> list[SentenceSpan]:
+        """Close the open sentence at these boundaries, or at each n-th if n sentences are taken as one."""
+        closed: list[SentenceSpan] = []
+        for stop, after, _, _ in boundaries:
+            self._complete += 1
+            if self._complete == self._sentences:
+                closed.append(self._close(stop))
+                self._start, self._complete = after, 0
+        return closed
+
+    def _cut(self, limit: int) -> SentenceSpan:
+        """Close the open sentence within the limit, and read what follows as the start of another."""
+        start, _ = visible(self.text, self._start, limit)
+        spaces = [at for at in range(start + 1, limit + 1) if self.text[at].isspace()]
+        cut = spaces[-1] if spaces else limit
+        span = self._close(cut, truncated=True)
+        self._start, self._complete = cut, 0
+        self._finder.restart(cut, block=cut)
+        return span
+
+    def _close(self, end: int, *, truncated: bool = False) -> SentenceSpan:
+        span = SentenceSpan(self._count, *visible(self.text, self._start, end), 0, 0, truncated)
+        self._count, self._last = self._count + 1, self._start
+        return span
+
+
+class AnswerSegmenter:
+    """Cuts a growing answer into sentences as :class:`TextSegmenter` does, none of which has reasoning in it.
+
+    ``text`` is all of it, and ``spans`` are the sentences so far, of which a closing tag that nothing opened takes back
+    all before it. Without ``reasoning``, all text is the answer.
+    """
+
+    def __init__(self, config: SegmenterConfig, *, reasoning: bool = True) -> None:
+        self._config = config
+        self._reasoning = Reasoning() if reasoning else None
+        self._open, self._start = TextSegmenter(config), 0  # of what follows the last reasoning, and where that begins
+        self.text = ""
+        self.spans: list[SentenceSpan] = []
+
+    def push(self, piece: str) -> None:
+        """Add text."""
+        self._take(piece, is_last=False)
+
+    def finish(self) -> None:
+        """Close the open sentence at the end of the text."""
+        self._take("", is_last=True)
+        self._close(self._open.finish())
+
+    def _take(self, piece: str, *, is_last: bool) -> None:
+        at, self.text = len(self.text), self.text + piece
+        parts: Iterable[Part] = [("text", piece, at)]
+        for kind, text, start in parts if self._reasoning is None else self._reasoning.read(piece, is_last=is_last):
+            if kind == "not_text":
+                self.spans.clear()
+                self._open, self._start = TextSegmenter(self._config), start
+            elif kind == "text":
+                if start != self._start + len(self._open.text):
+                    self._close(self._open.finish())
+                    self._open, self._start = TextSegmenter(self._config), start
+                self._close(self._open.push(text))
+
+    def _close(self, spans: Iterable[SentenceSpan]) -> None:
+        for span in spans:
+            start, end = span.start + self._start, span.end + self._start
+            self.spans.append(replace(span, index=len(self.spans), start=start, end=end))
+
+
+def is_checkable(text: str) -> bool:
+    """Tell whether a sentence has a letter or digit of any script; one without makes no claim."""
+    return any(char.isalnum() for char in text)
+
+
+def spans_of(sentences: Sequence[str]) -> list[SentenceSpan]:
+    """Locate given sentences, which are joined as they are, in their text."""
+    text = "".join(sentences)
+    places = pairwise(accumulate(map(len, sentences), initial=0))
+    return [SentenceSpan(index, *visible(text, start, stop), 0, 0) for index, (start, stop) in enumerate(places)]
+
+
+def visible(text: str, start: int, stop: int) -> tuple[int, int]:
+    """Trim white space from both ends of a span; empty, at ``start``, if it has only white space."""
+    inner = text[start:stop].rstrip()
+    return start + (len(inner) - len(inner.lstrip())), start + len(inner)

@@ -13,12 +13,9 @@ from syncheck.base.files import asset_lines
 
 _ENDS = (".", "?", "!")
 _PUNCTUATION = frozenset(";:,.!?")
-_NO_WORD = r"""[)";}\]*:@'({\[\u2018\u2019\u201c\u201d\xab\xbb?!]"""
-"""Characters that end a word."""
-_SEVERAL = r"(?:-{2,}|\.{2,}|(?:\.\s){2,}\.)"
-"""Dashes and ellipses."""
+_NO_WORD = r"""[)";}\]*:@'({\[\u2018\u2019\u201c\u201d\xab\xbb?!]"""  # characters that end a word
+_SEVERAL = r"(?:-{2,}|\.{2,}|(?:\.\s){2,}\.)"  # dashes and ellipses
 _NUMBER = "##number##"
-
 
 _WORD_END = rf"\s|$|{_NO_WORD}|{_SEVERAL}|,(?=$|\s|{_NO_WORD}|{_SEVERAL})"
 _WORD = regex.compile(rf"""{_SEVERAL}|(?=[^("`{{\[:;&#*@)}}\]\-,])\S+?(?={_WORD_END})|\S""")
@@ -31,8 +28,7 @@ _LONE_INITIAL = regex.compile(r"[^\W\d]\.$")
 class Punkt:
     """Cuts a text into sentences.
 
-    ``abbreviations`` are words in small letters that a full stop may follow within a sentence, ``before_numbers`` such
-    that are abbreviations only before a number.
+    ``abbreviations`` are words in small letters whose full stop ends none, ``before_numbers`` such before a number.
     """
 
     def __init__(self, abbreviations: Collection[str] = (), before_numbers: Collection[str] = ()) -> None:
@@ -89,13 +85,8 @@ class Punkt:
         """Tell whether a sentence ends after a word, whatever follows."""
         if word in _ENDS:
             return True
-        before = word[:-1].lower()
-        return (
-            word.endswith(".")
-            and not word.endswith("..")
-            and before not in self._abbreviations
-            and before.rpartition("-")[2] not in self._abbreviations
-        )
+        before, has_stop = word[:-1].lower(), word.endswith(".") and not word.endswith("..")
+        return has_stop and self._abbreviations.isdisjoint((before, before.rpartition("-")[2]))
 
 
 def _kind(word: str) -> str:
@@ -109,10 +100,7 @@ def _without_stop(kind: str) -> str:
 
 
 def _contexts(text: str) -> Iterator[tuple[regex.Match[str], str]]:
-    """Yield each mark that may end a sentence, with the words around it.
-
-    Of several marks in one word, only the last counts.
-    """
+    """Yield each mark that may end a sentence, with the words around it; of several in one word, the last."""
     last: regex.Match[str] | None = None
     begin = stop = 0  # of the word before the last mark
     for mark in _POSSIBLE_END.finditer(text):
@@ -149,26 +137,19 @@ _LONGEST_IN_BRACKETS = 8
 class SentenceCutter:
     """Untrained Punkt with abbreviations, which :class:`syncheck.SegmenterConfig` has checked.
 
-    With abbreviations, a unit of one letter ("4 g.", "4 °C.") ends a sentence before a capital, and another capital
-    after a number ("60 W.") before a word that opens sentences; Punkt takes them for initials. A short word with a full
-    stop that begins a bracket ends none, and brackets that follow each other after an initial are of one sentence:
-    "(Feat. L. D.) (Prod. by J. Doe)".
+    With abbreviations, a unit of one letter ("4 g.") ends a sentence before a capital; a short word with a full stop
+    that begins a bracket ends none, nor does an initial before a bracket: "(Feat. L. D.) (Prod. by J. Doe)".
     """
 
     def __init__(self, abbreviations: Iterable[str]) -> None:
-        always, before_numbers, often_last = set(), set(), []
+        words: dict[str, list[str]] = {"": [], "#": [], "~": []}
         for entry in abbreviations:
             word = entry.rstrip("#~").removesuffix(".").lower()
-            if entry.endswith("#"):
-                before_numbers.add(word)
-            elif entry.endswith("~"):
-                often_last.append(re.escape(word))
-            else:
-                always.add(word)
-        self._punkt = Punkt(always, before_numbers)
-        words = "|".join(often_last)
-        self._has_abbreviations = bool(always or before_numbers or often_last)
-        self._often_last = re.compile(rf"(?<!\w)(?:{words})\.\Z", re.IGNORECASE) if often_last else None
+            words[entry[-1:] if entry[-1:] in "#~" else ""].append(word)
+        self._punkt = Punkt(words[""], words["#"])
+        self._has_abbreviations = any(words.values())
+        often_last = [re.escape(word) for word in words["~"]]
+        self._often_last = re.compile(rf"(?<!\w)(?:{'|'.join(often_last)})\.\Z", re.IGNORECASE) if often_last else None
         self._longest = max(map(len, often_last), default=0) + 2  # with its full stop, and the character before it
 
     def texts(self, text: str) -> list[str]:
@@ -217,24 +198,19 @@ _AFTER_STOP = CLOSERS | _STOPS | frozenset(_FULL_WIDTH_POINT + ".?!\u2026")
 def ends_cjk_sentence(text: str, start: int, stop: int, after: int) -> bool:
     """Tell whether a full stop ends a sentence at ``stop``, with its closing quotes and brackets.
 
-    Text before ``start`` is ignored; ``after`` is the visible character that would start the next sentence, and only
-    white space is between ``stop`` and ``after``.
-
-    The full-width point is a full stop only if no ASCII letter or digit, or its full-width form, comes before it:
-    otherwise it is a decimal point, or the mark of an abbreviation or of a list's number.
+    Text before ``start`` is ignored; ``after`` is the visible character that would start the next sentence. The
+    full-width point is a full stop unless an ASCII letter or digit, or its full-width form, comes before it.
     """
     if stop == after and text[after] in _AFTER_STOP:
         return False
     end = stop
     while end > start and text[end - 1] in _AFTER_STOP:
         end -= 1
-        if text[end] in _STOPS or (text[end] == _FULL_WIDTH_POINT and not _is_latin(text[max(end - 1, start) : end])):
+        before = text[max(end - 1, start) : end]
+        is_latin = before.isalnum() and (before.isascii() or "０" <= before <= "ｚ")
+        if text[end] in _STOPS or (text[end] == _FULL_WIDTH_POINT and not is_latin):
             return True
     return False
-
-
-def _is_latin(char: str) -> bool:
-    return char.isalnum() and (char.isascii() or "０" <= char <= "ｚ")
 
 
 _MARKS = frozenset(",;:")
@@ -244,8 +220,7 @@ _FULL_WIDTH_MARKS = frozenset("，；：")
 def ends_clause(text: str, start: int, stop: int, after: int) -> bool:
     """Tell whether a comma, semicolon or colon ends a clause; arguments as in :func:`ends_cjk_sentence`.
 
-    White space must follow, except after full-width marks. A mark between digits belongs to a number or a date
-    ("1,000", "May 5, 2003"), and one after a full stop to an abbreviation ("e.g., this").
+    White space must follow, except after full-width marks. "1,000", "May 5, 2003" and "e.g., this" have no such mark.
     """
     if stop == after and text[after] in CLOSERS:
         return False
@@ -307,30 +282,21 @@ _FENCE = ("```", "~~~")
 _KEY_VALUE_LINE = re.compile(r"[ \t]*(?:\*\*|__)?[^\W_][^:.?!|\n]{0,40}:(?:\*\*|__)?[ \t]+\S")
 _JSON_VALUE = re.compile(r"[\s\[\]{},]*\"(?:[^\"\\\n]|\\.){1,80}\"\s*:")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
-
-
-_ROW = re.compile(r"\s*\|")
-
-
-def begins_row(text: str, start: int) -> bool:
-    """Tell whether a row of a table begins at a block, which is then one sentence."""
-    return _ROW.match(text, start) is not None
+ROW = re.compile(r"\s*\|")  # begins a row of a table, which is one sentence
 
 
 def ends_row(text: str, start: int, stop: int, after: int) -> bool:
     """Tell whether a row of a table, a line ``Key: value``, a mark of code or a value of JSON ends at ``stop``."""
     if "\n" in text[stop:after]:
         line = text[text.rfind("\n", 0, stop) + 1 : stop]
-        if text[after] in "|{" or (text[after] == "`" and line.endswith((":", ".", "}"))):
+        is_apart = text[after] in "|{" or (text[after] == "`" and line.endswith((":", ".", "}")))
+        is_pair = _KEY_VALUE_LINE.match(line) is not None and not text[after].islower()
+        if is_apart or is_pair or line.lstrip().startswith(("|", *_FENCE)):
             return True
-        if line.lstrip().startswith(("|", *_FENCE)):
-            return True
-        if _KEY_VALUE_LINE.match(line) and not text[after].islower():
-            return True
-    return text[after] == '"' and ends_json_value(text, start, stop)
+    return text[after] == '"' and _ends_json_value(text, start, stop)
 
 
-def ends_json_value(text: str, start: int, stop: int) -> bool:
+def _ends_json_value(text: str, start: int, stop: int) -> bool:
     """Tell whether text that a key of JSON follows, if a string does, is a value with its own key."""
     if text[stop - 1 : stop] not in (",", "{") or _JSON_VALUE.match(text, start, stop) is None:
         return False
@@ -341,9 +307,9 @@ def ends_json_value(text: str, start: int, stop: int) -> bool:
 
 
 def item_text_start(text: str, at: int, *, final: bool) -> int | None:
-    """Find where the text of a list item or heading begins, if its line begins ``at`` this visible character.
+    """Find where the text of an item or heading begins whose line begins ``at`` a visible character.
 
-    Returns ``at`` if there is no mark, and None if that depends on later text, which may come unless ``final``.
+    ``at`` if there is no mark, and None if that depends on later text, which may come unless ``final``.
     """
     if not final and _BEGUN.fullmatch(text, at):
         return None
@@ -354,8 +320,7 @@ def item_text_start(text: str, at: int, *, final: bool) -> int | None:
 def begun_mark(text: str, at: int) -> tuple[int, int]:
     """Find the last bullet from ``at`` on that only bullets precede, and the end of the white space after it.
 
-    Whether there is a mark, and where its text begins, can be asked there as well as at ``at``. Without a bullet that
-    white space follows, both are ``at``.
+    Without such a bullet, both are ``at``.
     """
     bullets = _BULLETS.match(text, at)
     return (bullets.start(1), bullets.end()) if bullets else (at, at)
