@@ -46,7 +46,7 @@ from syncheck.results.types import EFFORTS
 
 HERE = Path(__file__).parent
 NATURAL = "natural: "
-DRAWN = 100
+DRAWN = 50
 
 Floats = NDArray[np.float64]
 
