@@ -143,7 +143,8 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the likelier class of each row, (N,)."""
-        return np.asarray(self.classes_[(self.decision_function(X) > 0).astype(np.intp)])
+        likelier = self.decision_function(X) > 0
+        return np.asarray(self.classes_[likelier.astype(np.intp)])
 
     def contributions(self, X: ArrayLike) -> Floats:
         """Attribute the log-odds less those at the training means to the features, (N, F), in nats."""
