@@ -83,7 +83,8 @@ class EndpointReplay:
     monitor: ModelMonitor
     """For exact scores, trained on ``endpoint.v1`` or another schema that a server can measure."""
     server: ReplayServer
-    """A :class:`~syncheck.endpoints.VllmServer`, a :class:`~syncheck.endpoints.SglangServer`, or your own."""
+    """A :class:`~syncheck.endpoints.VllmServer`, a :class:`~syncheck.endpoints.SglangServer`, or your own
+    :class:`~syncheck.endpoints.ReplayServer`."""
     _: KW_ONLY
     top: int = TOP
     """Number of likeliest tokens to ask for at each position, for bounds; scores need none."""

@@ -27,7 +27,8 @@ class KnownTokens:
     log_prob: NDArray[np.float64]
     """(T,) float64: log-probabilities of the given tokens, in nats, <= 0."""
     top_ids: NDArray[np.int64]
-    """(T, k) int64: ids of the likeliest tokens, the likeliest first; -1 fills rows for which fewer were reported."""
+    """(T, k) int64: ids of the k likeliest tokens, the likeliest first; -1 fills a row for which fewer were reported
+    than asked for, and its tokens need not be the likeliest."""
     top: NDArray[np.float64]
     """(T, k) float64: their log-probabilities in nats; NaN fills."""
 
@@ -65,7 +66,10 @@ class KnownTokens:
         return np.concatenate([self.top_ids, given], axis=1), np.concatenate([self.top, own[:, None]], axis=1)
 
     def check(self, token_ids: Sequence[int], *, vocab_size: int, error: float, name: str) -> None:
-        """Refuse, with an EndpointError, what no distribution can have; ``error`` is of a log-probability, in nats."""
+        """Refuse, with an EndpointError, what no distribution can have.
+
+        ``error`` is the error of each log-probability, in nats, and ``name`` the server's, for the message.
+        """
         count = len(token_ids)
         if self.log_prob.shape != (count,) or self.top.shape != self.top_ids.shape or len(self.top) != count:
             raise EndpointError(

@@ -112,13 +112,15 @@ class FaithfulnessCallback(BaseCallbackHandler):  # type: ignore[misc]
             self.reports += [_scored(self.verifier, question, documents, one.text) for one in generations if one.text]
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any) -> None:
-        """Forget a run that is over, or failed."""
+        """Forget a run that is over."""
         if parent_run_id is None:
             self._roots = {step: root for step, root in self._roots.items() if root != run_id}
             self._retrieved.pop(run_id, None)
             self._questions.pop(run_id, None)
 
-    on_chain_error = on_chain_end
+    def on_chain_error(self, error: BaseException, **run: Any) -> None:
+        """Forget a run that failed."""
+        self.on_chain_end(None, **run)
 
     def _root(self, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any) -> UUID:
         return run_id if parent_run_id is None else self._roots.get(parent_run_id, parent_run_id)

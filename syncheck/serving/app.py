@@ -25,11 +25,21 @@ from syncheck.base.errors import describe_failure
 from syncheck.base.printable import shortened
 from syncheck.kit import demo_questions
 from syncheck.results import Report
-from syncheck.serving.chat import ChatRequest, ServerConfig, ServiceError, read_chat, read_given, read_json, refusing
+from syncheck.serving.chat import (
+    ChatRequest,
+    ServerConfig,
+    ServiceError,
+    read_chat,
+    read_given,
+    read_json,
+    refusing,
+    unsupported,
+)
 from syncheck.serving.dialects import ChatCompletions
 from syncheck.serving.given_answers import Guardrail, ScoreBatches
 from syncheck.serving.limits import Deadline, Metrics, Queue, Turns, in_thread
-from syncheck.serving.replies import KeptAnswer, KeptAnswers, Reply, headers_of, json_response, traced
+from syncheck.serving.replies import KeptAnswer, KeptAnswers, Reply, headers_of, json_response
+from syncheck.serving.tracing import traced
 from syncheck.serving.translations import Messages, Responses
 from syncheck.telemetry import recorded
 
@@ -76,10 +86,9 @@ _PAGE = {
 
 
 def end_in(app: Starlette, seconds: float) -> None:
-    """Let the open answers of an application be completed in so many seconds; then they end with an error."""
-    app.state.service.is_ending = True
-    for deadline in app.state.service.deadlines:
-        deadline.end_in(seconds, partial(ServiceError, 503, "shutting_down", "the server is shutting down; try again"))
+    """Give an application's open answers so many seconds; those that are not complete by then end with an error."""
+    service: _Service = app.state.service
+    service.end_in(seconds)
 
 
 def create_app(source: AnswerSource, config: ServerConfig | None = None) -> Starlette:
@@ -124,8 +133,8 @@ class _Service:
         self.turns = Turns(1 + min(config.max_running, max(_THREADS, os.cpu_count() or 1)))
         least = _AT_LEAST if config.stop_below is None else config.stop_below
         self.guardrail = Guardrail(self.scored, least, source.failing, config)
-        self.is_ending = False
-        self.deadlines: WeakSet[Deadline] = WeakSet()
+        self._is_ending = False
+        self._deadlines: WeakSet[Deadline] = WeakSet()
         self.kept = KeptAnswers(config.resume_seconds, _KEPT_FOR_EACH * most)
 
     async def chat(self, request: Request) -> ASGIApp:
@@ -135,7 +144,7 @@ class _Service:
         chat = replace(read, authorization=self._passed_key(request))
         if dialect is not ChatCompletions and (chat.resumable or chat.body.get("n") not in (None, 1)):
             told = "only /v1/chat/completions has resumable streams and several choices; leave resumable and n out"
-            raise ServiceError(400, "unsupported", told)
+            raise unsupported(told)
         self.source.require_usable(chat)
         if not chat.resumable:
             return partial(self._answer, chat, dialect(chat.body))
@@ -191,7 +200,7 @@ class _Service:
 
     async def ready(self, request: Request) -> Response:
         """Tell whether the server takes requests: neither ends nor has too many that wait."""
-        why = "shutting_down" if self.is_ending else "full" if self.queue.is_full else None
+        why = "shutting_down" if self._is_ending else "full" if self.queue.is_full else None
         return json_response({"status": why or "ok"}, 200 if why is None else 503)
 
     async def page(self, request: Request) -> Response:
@@ -205,8 +214,14 @@ class _Service:
 
     def deadline(self) -> Deadline:
         deadline = Deadline(self.config.timeout)
-        self.deadlines.add(deadline)
+        self._deadlines.add(deadline)
         return deadline
+
+    def end_in(self, seconds: float) -> None:
+        self._is_ending = True
+        error = partial(ServiceError, 503, "shutting_down", "the server is shutting down; try again")
+        for deadline in self._deadlines:
+            deadline.end_in(seconds, error)
 
     async def _chunks(self, chat: ChatRequest, deadline: Deadline) -> AsyncGenerator[Mapping[str, Any]]:
         async with self.queue.place(deadline):

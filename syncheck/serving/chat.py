@@ -25,7 +25,8 @@ _NUMBERED = re.compile(
 )
 _LABELS = re.compile(r"\A(?:question|query)\s*:|\banswer\s*:\s*\Z", re.IGNORECASE)
 _FIELDS = ("context", "documents")
-_TEXTS = ("text", "content", "contents", "page_content", "snippet", "body")  # of an object there; the first counts
+# Fields in which an object of ``context`` or ``documents`` may have its text; the first that exists counts.
+_TEXTS = ("text", "content", "contents", "page_content", "snippet", "body")
 _NAMES = ("id", "doc_id", "title", "url")
 _OWN = ("context", "decoder", "syncheck")  # fields of a request that an upstream server does not get
 _OPTIONS = frozenset({"passages_from", "reveal", "resumable", "stop_after", "stop_below"})
@@ -54,7 +55,7 @@ class ServiceError(Exception):
         return {"error": {"message": str(self), "type": kind, "code": self.code, "param": None}}
 
 
-unsupported = partial(ServiceError, 400, "unsupported")  # of a request that asks for what this server lacks
+unsupported = partial(ServiceError, 400, "unsupported")  # refusal of a request that asks for what this server lacks
 
 
 @contextmanager
@@ -133,7 +134,7 @@ def read_chat(values: object, config: ServerConfig) -> ChatRequest:
     if not isinstance(messages, list) or not messages or not all(isinstance(m, dict) for m in messages):
         raise InputError("messages must be a list of objects with role and content, at least one")
     _require_known_forms(values)
-    defaults = {name: getattr(config, name, False) for name in _OPTIONS}  # resumable is no setting of a server
+    defaults = {name: getattr(config, name) for name in _OPTIONS - {"resumable"}} | {"resumable": False}
     options: dict[str, Any] = defaults | _options(values)
     check_choice(options["reveal"], "syncheck.reveal", Reveal)
     check_choice(options["passages_from"], "syncheck.passages_from", PassagesFrom)
@@ -292,11 +293,12 @@ def _taken_out(text: str) -> tuple[str, list[str]]:
     return _LABELS.sub("", "".join(rest).strip()).strip(), passages
 
 
-MOST_DEPTH = 64  # Python's reader and writer give up at depths that depend on their caller
+MOST_DEPTH = 64
+"""Deepest nesting that is read; Python's reader and writer give up at depths that depend on their caller."""
 
 
 def read_json(data: bytes) -> Any:  # noqa: ANN401 - whatever it holds
-    """Read JSON in UTF-8; other data, numbers that are not finite, and more than ``MOST_DEPTH`` levels: ValueError."""
+    """Read JSON in UTF-8; other data, numbers that are not finite, and over ``MOST_DEPTH`` levels raise ValueError."""
     try:
         values = json.loads(data.decode("utf-8-sig"), parse_constant=_finite, parse_float=_finite)
         is_deep = data.count(b"[") + data.count(b"{") > MOST_DEPTH and _is_deep(values, MOST_DEPTH)

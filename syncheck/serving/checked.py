@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from syncheck.base.errors import InputError, describe_failure
 from syncheck.monitor import Monitor
@@ -31,6 +31,18 @@ NO_PASSAGES = (
 )
 _JSON = re.compile(r"\s*(?:```\w*\s*)?(?=[{\[])")
 NOTHING_CLAIMED = "no sentence of the answer claims anything, so nothing was checked"
+OutcomeStatus = Literal["verified", "checked", "stopped", "unverified", "no_text"]
+
+
+class Outcome(TypedDict):
+    """Outcome of the check of an answer, with the fields of ``syncheck`` that :doc:`serving` describes."""
+
+    status: OutcomeStatus
+    reason: str | None
+    faithfulness: float | None
+    lowest: float | None
+    unscored: int
+    answer_score: float | None
 
 
 class CheckedText:
@@ -113,8 +125,8 @@ class CheckedText:
             self._watch.__exit__(None, None, None)
 
     @property
-    def outcome(self) -> dict[str, Any]:
-        """Outcome of the check, see :func:`outcome_of`; known after :meth:`close`."""
+    def outcome(self) -> Outcome:
+        """Outcome of the check; known after :meth:`close`."""
         asked = self._request.stop_below
         return outcome_of(self.events, stop_below=asked, stopped=self.is_stopped, reason=self._reason)
 
@@ -221,8 +233,8 @@ def why_unchecked(events: Sequence[ProtocolEvent | SentenceScore | None], failin
 
 def outcome_of(
     events: Sequence[ProtocolEvent], *, stop_below: float | None, stopped: bool, reason: str | None
-) -> dict[str, Any]:
-    """Sum up the check of an answer, as :doc:`serving` describes; ``reason`` says why it is unverified, if it is."""
+) -> Outcome:
+    """Sum up the check of an answer; ``reason`` says why it is unverified, if it is."""
     answer = fold(events)
     scores = [sentence.score for sentence in answer.sentences if sentence.score is not None]
     repeats = any(sentence.status == "degenerate" for sentence in answer.sentences)
@@ -233,8 +245,8 @@ def outcome_of(
         for s in answer.sentences
         if s.score is not None
     )
-    checked = "verified" if passed else "checked"
-    ended = "stopped" if stopped else checked if scores or repeats else "no_text"
+    checked: OutcomeStatus = "verified" if passed else "checked"
+    ended: OutcomeStatus = "stopped" if stopped else checked if scores or repeats else "no_text"
     report = None if reason or ended == "no_text" else answer.report
     return {
         "status": "unverified" if reason else ended,

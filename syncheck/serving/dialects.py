@@ -47,7 +47,7 @@ class ChatCompletions:
 
 @dataclass
 class Item:
-    """A part of an answer: text, with the events ``told`` of what was last added, reasoning, or a call of a tool."""
+    """A part of an answer: text, reasoning, or a call of a tool; ``told`` are the events of the text last added."""
 
     kind: Literal["text", "reasoning", "call"]
     index: int
@@ -99,13 +99,12 @@ class Translation(ChatCompletions, ABC):
         named = {"name": required(tool, "name", "a tool"), "parameters": schema, **more}
         return {"type": "function", "function": named}
 
-    # The fields of a request that chat completions have in another form, and the schema of a tool in it.
     @classmethod
     @abstractmethod
-    def translated(cls, values: Mapping[str, Any]) -> dict[str, Any]: ...  # noqa: D102
+    def translated(cls, values: Mapping[str, Any]) -> dict[str, Any]: ...  # noqa: D102 - the ``unlike`` fields
     @classmethod
     @abstractmethod
-    def schema_of(cls, tool: Mapping[str, Any]) -> object: ...  # noqa: D102
+    def schema_of(cls, tool: Mapping[str, Any]) -> object: ...  # noqa: D102 - of its arguments
 
     def chunk(self, chunk: Mapping[str, Any]) -> Iterator[Sent]:  # noqa: D102
         if not self.model:
@@ -176,17 +175,16 @@ class Translation(ChatCompletions, ABC):
         if item is not None:
             yield from self.closed(item)
 
-    # The events before all items, of an item that is still empty, of its text, of its end, and after all items.
     @abstractmethod
-    def begin(self) -> Iterable[Sent]: ...  # noqa: D102
+    def begin(self) -> Iterable[Sent]: ...  # noqa: D102 - events before all items
     @abstractmethod
-    def opened(self, item: Item) -> Iterable[Sent]: ...  # noqa: D102
+    def opened(self, item: Item) -> Iterable[Sent]: ...  # noqa: D102 - events of an item that begins, still empty
     @abstractmethod
-    def added(self, item: Item, text: str) -> Iterable[Sent]: ...  # noqa: D102
+    def added(self, item: Item, text: str) -> Iterable[Sent]: ...  # noqa: D102 - events of text that an item has got
     @abstractmethod
-    def closed(self, item: Item) -> Iterable[Sent]: ...  # noqa: D102
+    def closed(self, item: Item) -> Iterable[Sent]: ...  # noqa: D102 - events of an item that is complete
     @abstractmethod
-    def finish(self) -> Iterable[Sent]: ...  # noqa: D102
+    def finish(self) -> Iterable[Sent]: ...  # noqa: D102 - events after all items
 
     @abstractmethod
     def answer(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from syncheck.monitor import Monitor
 from syncheck.results.protocol import VERSION, fold, to_dict
@@ -18,6 +18,9 @@ from syncheck.serving.limits import Deadline, in_thread
 from syncheck.serving.upstream import Upstream, choices_of, incomplete, index_of
 from syncheck.text.markup import Reasoning
 from syncheck.verifier import Verifier
+
+if TYPE_CHECKING:
+    import httpx
 
 _ANSWERS = frozenset({"refusal", "tool_calls", "function_call"})
 """Parts of a message that are an answer as its text is; without one of them, the answer was filtered."""
@@ -32,6 +35,7 @@ class Choice:
     reasoning: Reasoning
     logprobs: Logprobs | None
     finished: bool = False
+    stopped: bool = False
     _unfed: str = ""  # text that arrived while the passages were read
     _sent: int = 0  # events
     _calls: list[dict[str, Any]] = field(default_factory=list)
@@ -45,8 +49,10 @@ class Choice:
         """Check a choice of a whole answer, and convert it to the form in which it is passed on."""
         passed, message, has_content = await self._take(values, "message")
         if "logprobs" in values:
-            due = self.logprobs and self.logprobs.due(fold(self.checked.events).text)
-            passed["logprobs"] = values["logprobs"] if self.logprobs is None else due
+            if self.logprobs is None:
+                passed["logprobs"] = values["logprobs"]
+            else:
+                passed["logprobs"] = self.logprobs.due(fold(self.checked.events).text)
         shown, told = self._outcome(passed)
         return {**passed, "message": {**message, "content": shown if has_content else None}, "syncheck": told}
 
@@ -58,7 +64,10 @@ class Choice:
         return self._told(passed, delta)
 
     async def broken(self, index: int, why: str) -> dict[str, Any] | None:
-        """Make the last part of a choice that broke off, failing open with what was held back; None if it has none."""
+        """Make the last part of a choice that broke off; None if nothing is left to tell.
+
+        Failing open, it has the text that was held back, marked as unchecked.
+        """
         delta: dict[str, Any] = {}
         if self.allowed.is_open:
             self.finished = True
@@ -93,7 +102,8 @@ class Choice:
             await self.checked.feed(text)
         if is_last and not self.checked.is_over:
             await in_thread(self.checked.close)
-        self.finished = is_last or self.checked.is_stopped
+        self.stopped = self.checked.is_stopped
+        self.finished = is_last or self.stopped
         self._hold_calls(message)
         return passed, message, content is not None
 
@@ -120,7 +130,7 @@ class Choice:
         held = {name: message.pop(name) for name in ("tool_calls", "function_call") if message.get(name)}
         if held:
             self._calls.append(held)
-        if self.checked.is_stopped or (self.checked.received and not (self.allowed.is_open or self.finished)):
+        if self.stopped or (self.checked.received and not (self.allowed.is_open or self.finished)):
             return
         calls, self._calls = self._calls, []
         self._has_calls = self._has_calls or bool(calls)
@@ -151,7 +161,7 @@ class Choice:
         text, own = whole_answer(self.checked.events, self.checked.outcome)
         is_done = passed.get("finish_reason") in ("stop", "tool_calls", "function_call")
         is_empty = not text and not self._has_calls
-        if self.checked.is_stopped or (is_done and (self._lacks_answer or (is_empty and self._lacks_any))):
+        if self.stopped or (is_done and (self._lacks_answer or (is_empty and self._lacks_any))):
             passed["finish_reason"] = "content_filter"
         if self.logprobs is not None:
             self._unchecked |= self.logprobs.close()
@@ -171,7 +181,7 @@ class Gateway:
 
     A monitor that reads text alone runs no language model. ``reasoning`` says what becomes of the model's reasoning; by
     default it passes failing open, and is dropped failing closed. With ``opens_reasoning``, the chat template opens it,
-    so that no answer has the opening tag. The other ``options`` are those of the upstream server.
+    so that no answer has the opening tag. The other options are those of the upstream server.
     """
 
     def __init__(
@@ -182,32 +192,34 @@ class Gateway:
         failing: Failing = "closed",
         reasoning: Treatment | None = None,
         opens_reasoning: bool = False,
-        **options: Any,
+        api_key: str | None = None,
+        timeout: float = 60.0,
+        transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self.monitor = monitor
         self.decoders: tuple[str, ...] = ()
         self.failing = failing
         self._reasoning = reasoning or ("pass" if failing == "open" else "drop")
         self.opens_reasoning = opens_reasoning
-        self.upstream = Upstream(upstream, **options)
+        self.upstream = Upstream(upstream, api_key=api_key, timeout=timeout, transport=transport)
         self.address: str | None = self.upstream.address
         self.close = self.upstream.close
 
     async def models(self, authorization: str | None) -> dict[str, Any]:
         """Ask for the upstream server's list of models."""
-        async with self.upstream.asked("/models", authorization) as asked:
-            return await asked.object()
+        async with self.upstream.asked("/models", authorization) as answer:
+            return await answer.object()
 
     async def complete(self, request: ChatRequest, deadline: Deadline) -> dict[str, Any]:
         """Fetch a whole answer, in which each choice has its outcome as ``syncheck``."""
         self.require_usable(request)
         async with deadline.waiting():
-            async with self.upstream.asked("/chat/completions", request.authorization, request.body) as asked:
-                answer = await asked.object()
-            allowed, choices = self.allowed(request), choices_of(answer)
+            async with self.upstream.asked("/chat/completions", request.authorization, request.body) as answer:
+                whole = await answer.object()
+            allowed, choices = self.allowed(request), choices_of(whole)
             if not choices:
                 raise invalid("it has no choices")
-            passed, unchecked = allowed.answer({**answer, "choices": []})
+            passed, unchecked = allowed.answer({**whole, "choices": []})
             for values in choices:
                 index, choice = index_of(values, request.body.get("n") or 1), self.choice(request, allowed)
                 try:
@@ -277,7 +289,7 @@ class _Stream:
             async for values in source:
                 async for chunk in self._of(values):
                     yield chunk
-                if self._all(lambda choice: choice.checked.is_stopped):
+                if self._all(lambda choice: choice.stopped):
                     now = asyncio.get_running_loop().time()
                     ended = ended or now
                     if not self._owes_usage or now - ended > _USAGE_SECONDS:

@@ -43,8 +43,9 @@ class _Job:
     read: tuple[RagPrompt, GivenResponse] | None = None  # what the model reads, if it does
     report: asyncio.Future[Report] = field(default_factory=asyncio.Future)
     sentences: list[SentenceScore] = field(default_factory=list)  # as scored so far
-    after: float = field(default_factory=time.monotonic)  # since when it has waited, later by the time it was worked on
-    seconds: float = 0.0  # for which it has been worked on
+    # Time since which it has waited, moved later by the time for which it has been worked on.
+    after: float = field(default_factory=time.monotonic)
+    seconds: float = 0.0  # time for which it has been worked on
     has_begun: bool = False
 
     @property
@@ -203,7 +204,6 @@ def _scored(monitor: Monitor | Verifier, jobs: Sequence[_Job]) -> list[Report | 
 
 _MOST_CHARACTERS = 2**25  # of the newest requests, which are remembered
 _NAMED = 3  # sentences that the reason of a refusal quotes
-_PASSED = {"action": "NONE"}
 
 
 @dataclass(eq=False)
@@ -231,10 +231,12 @@ class Guardrail:
         if request is not None and isinstance(call, str):
             self._remember(call, request)
         if values["input_type"] == "request":
-            return _PASSED
+            return {"action": "NONE"}
         request = request or self._requests.get(str(call))
         if request is None or not request.passages:
-            return {"action": "BLOCKED", "blocked_reason": NO_PASSAGES} if self.failing == "closed" else _PASSED
+            if self.failing == "open":
+                return {"action": "NONE"}
+            return {"action": "BLOCKED", "blocked_reason": NO_PASSAGES}
         with refusing():
             at_least = options.get("at_least", self.at_least)
             check_share(at_least, "at_least")
@@ -246,7 +248,7 @@ class Guardrail:
         reasons = [reason for report in reports for reason in self._reasons(report, at_least)]
         reasons += [reason for report in reports for reason in self._whole_answer(report, answer_at_least)]
         if not reasons:
-            return _PASSED
+            return {"action": "NONE"}
         more = [f"and {len(reasons) - _NAMED} more"] * (len(reasons) > _NAMED)
         told = "not faithful to the passages: " + "; ".join([*reasons[:_NAMED], *more])
         return {"action": "BLOCKED", "blocked_reason": told}

@@ -60,7 +60,10 @@ _SLICE_CHARACTERS, _SENTENCE_CHARACTERS = 2**22, 2**14
 
 
 class Turns:
-    """Threads that requests use in turn: what they have used is deducted from their wait, so that small ones pass."""
+    """Threads that requests use in turn.
+
+    The time for which a request has used them is deducted from its wait, so that a small request passes a large one.
+    """
 
     def __init__(self, threads: int) -> None:
         self.executor = ThreadPoolExecutor(threads, thread_name_prefix="syncheck-turn")
@@ -211,8 +214,9 @@ class Queue:
             self._free.release()
 
 
-_TOLD = "too many requests are waiting; try again"
-too_many = partial(ServiceError, 429, "too_many_requests", _TOLD, headers={"Retry-After": "1"})
+too_many = partial(
+    ServiceError, 429, "too_many_requests", "too many requests are waiting; try again", headers={"Retry-After": "1"}
+)
 
 
 class Metrics:

@@ -167,8 +167,8 @@ def _tokens(told: object) -> tuple[WrittenToken, ...]:
             columns = [told["tokens"], told["token_logprobs"]]
             columns.append(told.get("top_logprobs") or [None] * len(columns[0]))
             rows = [
-                ((token.encode(), float(p)), [(t.encode(), float(p)) for t, p in (likeliest or {}).items()])
-                for token, p, likeliest in zip(*columns, strict=True)
+                ((token.encode(), float(value)), [(other.encode(), float(p)) for other, p in (top or {}).items()])
+                for token, value, top in zip(*columns, strict=True)
             ]
         return tuple(WrittenToken(*written, tuple(likeliest)) for written, likeliest in rows)
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from syncheck.base.errors import InputError
 from syncheck.base.printable import shortened
 from syncheck.monitor import Monitor
 from syncheck.results import Report
 from syncheck.results.events import EndEvent, Event, EventWriter, SentenceEvent, why_stopped
-from syncheck.results.protocol import VERSION, ProtocolEvent, to_dict
+from syncheck.results.protocol import VERSION, ProtocolEvent, Reveal, to_dict
 from syncheck.results.types import RagPrompt, SentenceScore
 from syncheck.scoring import falls_below
 from syncheck.serving.chat import ChatRequest, ServiceError, refusing, text_of, unsupported
@@ -91,7 +91,8 @@ class DecoderSource(ABC):
             yield {**opening, "choices": [], "usage": writing.usage}
 
     def _opening(self, kind: str, request: ChatRequest) -> dict[str, Any]:
-        key, model = f"chatcmpl-{uuid.uuid4().hex}", self.name or str(request.body.get("model", ""))
+        key = f"chatcmpl-{uuid.uuid4().hex}"
+        model = str(request.body.get("model", "")) if self.name is None else self.name
         return {"id": key, "object": kind, "created": int(time.time()), "model": model}
 
 
@@ -191,7 +192,7 @@ class _Writing:
         reason = self._reason or (self._why_empty if self.writer.text else None)
         stopped = stop == "below_threshold"
         checked = outcome_of(self.writer.events, stop_below=self._request.stop_below, stopped=stopped, reason=reason)
-        return checked | {"reason": checked["reason"] or self._why_empty or self._why_ended, "stop": stop}
+        return {**checked, "reason": checked["reason"] or self._why_empty or self._why_ended, "stop": stop}
 
 
 def require_neutral(body: Mapping[str, Any], neutral: Mapping[str, tuple[Any, ...]]) -> None:
@@ -212,7 +213,7 @@ def whole_number(body: Mapping[str, Any], name: str, default: int, *, least: int
     return value
 
 
-_NEUTRAL: Mapping[str, tuple[Any, ...]] = {
+_OWN_MODEL_NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     **NEUTRAL,
     "stop": ([], ""),
     "frequency_penalty": (0,),
@@ -226,8 +227,12 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
 _LEAST_TEMPERATURE, _MOST_TEMPERATURE = 0.01, 100.0  # between them, logits that are divided by it still differ
 
 
-Decoder = Callable[..., Iterator[Event]]
-"""Decoder that writes an answer; it gets the prompt, and as keywords reveal, seed, max_new_tokens and other options."""
+class Decoder(Protocol):
+    """Protocol of a decoder that writes an answer as events; ``options`` are those of a request that are accepted."""
+
+    def __call__(  # noqa: D102
+        self, prompt: RagPrompt, *, reveal: Reveal, seed: int, max_new_tokens: int, **options: Any
+    ) -> Iterator[Event]: ...
 
 
 @dataclass(eq=False)
@@ -283,7 +288,7 @@ class OwnModel(DecoderSource):
     def _asked(self, request: ChatRequest) -> tuple[str, dict[str, Any]]:
         """Choose decoder and options of a request; refuse options that would be ignored."""
         body = request.body
-        require_neutral(body, _NEUTRAL)
+        require_neutral(body, _OWN_MODEL_NEUTRAL)
         sampling = _sampling(body)
         is_random = sampling.get("temperature", 0) > 0
         decoder = request.decoder or ("sample" if is_random and self.default == "greedy" else self.default)

@@ -97,8 +97,8 @@ class Upstream:
         """Ask for a stream, and yield its chunks; nothing is awaited after the deadline."""
         async with AsyncExitStack() as opened:
             async with deadline.waiting():
-                asked = await opened.enter_async_context(self.asked(path, authorization, body))
-            async with aclosing(asked.chunks(deadline)) as chunks:
+                answer = await opened.enter_async_context(self.asked(path, authorization, body))
+            async with aclosing(answer.chunks(deadline)) as chunks:
                 async for chunk in chunks:
                     yield chunk
 
@@ -134,13 +134,15 @@ class Answer:
             raise _invalid(f"the upstream's answer is {packed}")
         if response.is_error:
             data = _without(self._secrets, (await self._read(MOST_REFUSAL))[:MOST_REFUSAL])
-            # Without words, 404 is not of an unknown model: a server reports that in OpenAI's format.
-            where = "; --upstream must be the address before /chat/completions, such as http://localhost:8000/v1"
-            told = one_line(data.decode(errors="replace")) + (where if response.status_code == 404 else "")
-            told = told if (said := _said(_parsed(data))) is None else said
+            said = _said(_parsed(data))
+            if said is None:
+                # A 404 without an error in OpenAI's format is a wrong address: for an unknown model, servers send
+                # such an error.
+                where = "; --upstream must be the address before /chat/completions, such as http://localhost:8000/v1"
+                said = one_line(data.decode(errors="replace")) + (where if response.status_code == 404 else "")
             when = response.headers.get("retry-after", "")
             kept = {"Retry-After": when} if _WHEN.fullmatch(when) else {}
-            raise ServiceError(response.status_code, "upstream_refused", f"the upstream refused: {told}", headers=kept)
+            raise ServiceError(response.status_code, "upstream_refused", f"the upstream refused: {said}", headers=kept)
         if not response.is_success:
             why = f"the upstream answered with the status {response.status_code}, and redirects are not followed; "
             raise _invalid(why + "--upstream must be the address that answers")
@@ -179,9 +181,8 @@ class Answer:
         data = _without(self._secrets, data)
         values = _parsed(data)
         if not isinstance(values, dict):
-            raise _invalid(
-                f"the upstream sent {len(data)} bytes that are no JSON object"
-            )  # but may be an answer's text
+            # not quoted: they may be text of the model
+            raise _invalid(f"the upstream sent {len(data)} bytes that are no JSON object")
         if values.get("error"):
             told = _said(values) or "it does not say which"
             raise ServiceError(502, "upstream_error", f"the upstream's answer ended with an error: {told}")
@@ -189,7 +190,10 @@ class Answer:
 
 
 async def _data_of(source: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-    """Yield the data of server-sent events; lines that are no JSON together are one each, as some servers mean them."""
+    """Yield the data of server-sent events.
+
+    Lines of data that are JSON together are one event; others are one each, for servers that leave out the blank line.
+    """
     data: list[bytes] = []
     held = 0
     async for line in _lines(source):

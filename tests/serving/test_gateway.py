@@ -33,6 +33,7 @@ from syncheck import load_kit
 from syncheck.cli import main
 from syncheck.results import Append, FoldedAnswer, Verified, fold, from_dict
 from syncheck.serving.app import ServerConfig, create_app
+from syncheck.serving.chat import read_chat
 from syncheck.serving.checked import outcome_of
 from syncheck.serving.gateway import Gateway
 from syncheck.serving.replies import headers_of
@@ -339,6 +340,22 @@ def test_an_answer_that_repeats_itself_is_checked_and_not_verified(scored):
     events = [Append(1, text), Verified(2, 0, 14, 0.99, "scored", "supported")][: 1 + scored]
     events.append(Verified(len(events) + 1, len(text) - 20, len(text), None, "degenerate"))
     assert outcome_of(events, stop_below=None, stopped=False, reason=None)["status"] == "checked"
+
+
+def test_a_choice_that_breaks_off_while_it_is_checked_has_no_finish_reason(monitor):
+    gateway = Gateway(monitor, "http://up/v1", failing="open")
+    request = read_chat(asked(stream=True, syncheck={"stop_below": 0.5}), ServerConfig())
+
+    async def broken():
+        choice = gateway.choice(request, gateway.allowed(request))
+        choice.checked.open()
+        await choice.checked.feed("It is in Spain. Lyon is large. It")  # completed by its thread after the deadline
+        last = await choice.broken(0, "it is late")
+        choice.checked.leave()
+        return choice.checked.is_stopped, last
+
+    is_stopped, last = asyncio.run(broken())
+    assert is_stopped and last["finish_reason"] is None and last["syncheck"]["status"] == "unverified"
 
 
 @pytest.mark.parametrize("told", [True, False])

@@ -18,6 +18,8 @@ from upstreams import ANSWER, PASSAGES, SUPPORTS, asked, running
 import fod
 from syncheck.results import FoldedAnswer, fold, from_dict
 from syncheck.serving.app import ServerConfig, create_app
+from syncheck.serving.chat import read_chat
+from syncheck.serving.limits import Deadline
 from syncheck.serving.sources import OwnModel
 from syncheck.testing import scripted_monitor
 
@@ -56,6 +58,15 @@ def ask(address):
             return client.chat.completions.create(**body, extra_body=own)
 
         yield ask
+
+
+def test_a_model_whose_name_is_empty_has_not_that_of_the_request(monitor, decoders):
+    source = OwnModel(monitor, decoders, default="greedy", name="")
+
+    async def answered():
+        return await source.complete(read_chat(asked(), ServerConfig()), Deadline(60))
+
+    assert asyncio.run(answered())["model"] == ""
 
 
 @pytest.mark.parametrize("reveal", ["verified", "immediate"])

@@ -18,8 +18,10 @@ from syncheck import Telemetry, Verifier
 from syncheck.base.errors import MissingExtraError
 from syncheck.cli import main
 from syncheck.serving.app import ServerConfig, create_app
+from syncheck.serving.chat import read_chat
 from syncheck.serving.gateway import Gateway
 from syncheck.serving.repairing import RepairingGateway
+from syncheck.serving.tracing import traced
 from syncheck.testing import ScriptedAligner
 
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -109,6 +111,15 @@ def test_a_failure_has_its_kind_and_no_words(posted, spans, config, upstream, ki
     span = only(spans)
     assert (span.attributes["error.type"], span.status.status_code) == (kind, StatusCode.ERROR)
     assert span.attributes["gen_ai.response.finish_reasons"] == () and "Lyon" not in written(span)
+
+
+def test_an_answer_that_is_recorded_does_not_change(spans, config):
+    sentence = {"type": "verified", "status": "scored", "verdict": "supported", "score": 0.9}
+    first = {"index": 0, "syncheck": {"status": "verified", "sentences": [sentence]}}
+    with traced(config.telemetry, None, read_chat(asked(), config)) as record:
+        record({"choices": [first]})
+        record({"choices": [{"index": 0, "syncheck": {"events": [sentence]}}]})
+    assert first["syncheck"]["sentences"] == [sentence] and only(spans).attributes["syncheck.sentences"] == 2
 
 
 def test_nothing_is_sent_upstream_without_telemetry(posted):
