@@ -59,14 +59,14 @@ def check_texts(texts: object, name: str) -> None:
 
 
 def check_sequence(values: object, name: str, *, of: str) -> None:
-    """Refuse, with a WrongTypeError, anything but a list ``of`` something: a string or a generator, for example."""
+    """Refuse, with a WrongTypeError, anything but a list ``of`` something, such as a string or a generator."""
     is_array = isinstance(values, np.ndarray) and values.ndim == 1
     if isinstance(values, str | bytes) or not (isinstance(values, Sequence) or is_array):
         raise WrongTypeError(f"{name} must be a list of {of}; found {type(values).__name__}")
 
 
 def real_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
-    """Convert values to an array of real numbers, whatever their dtype.
+    """Convert values to an array of real numbers, with the dtype they have.
 
     Values that form no array raise InputError; complex numbers, strings and other objects raise WrongTypeError.
     """
@@ -173,7 +173,10 @@ def cited_names(passages: Sequence[str]) -> frozenset[str]:
 
 
 def given_passages(given: object, name: str) -> tuple[str, ...]:
-    """Take passages, see :data:`GivenPassages`, as texts with their names; errors call the argument ``name``."""
+    """Take a passage or a list of passages, see :data:`GivenPassages`, as a tuple of texts, with their names.
+
+    Anything else raises WrongTypeError, and a lone surrogate InputError; ``name`` is that of the argument.
+    """
     entries = [given] if isinstance(given, str | Mapping) else given
     check_sequence(entries, name, of="strings")
     return tuple(_passage(entry, f"{name}[{n}]") for n, entry in enumerate(entries))  # type: ignore[arg-type,var-annotated]

@@ -20,8 +20,8 @@ BACKOFF_S = 0.5
 PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 """HTTP statuses of transient failures: the server is starting, overloaded or behind a busy proxy."""
 SHOWN_CHARACTERS = 300
-MOST_BYTES = 2**28  # largest answer that is read
-MOST_REFUSAL_BYTES = 2**16  # as much of a refusal is read
+MOST_BYTES = 2**28  # bytes of the largest answer that is read
+MOST_REFUSAL_BYTES = 2**16  # bytes of a refusal that are read
 
 
 class Connection:

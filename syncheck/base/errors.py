@@ -1,4 +1,21 @@
-"""Errors that a caller can act on; each message says what was expected, what was found and what to do."""
+"""Errors that a caller can act on; each message says what was expected, what was found and what to do.
+
+SyncheckError
+├── InputError (ValueError)           a value the caller passed cannot be used
+│   ├── InsufficientDataError         too few labelled sentences for the request; knows how many more
+│   ├── PromptError                   prompts that are equal, empty or longer than the window
+│   └── RecordError                   one record of a file; knows file, line and field
+├── WrongTypeError (TypeError)        a value of the wrong type
+├── CheckpointError (ValueError)      saved files that are incomplete, damaged or of an unknown format
+│   └── MismatchError                 a checkpoint made for another model, tokenizer or schema
+├── UnsupportedModelError (ValueError)  a model or cache that cannot be monitored or rewound this way
+├── TextGeneratorError (RuntimeError)     a model asked for a judgement did not answer as expected
+├── EndpointError (RuntimeError)          an inference server cannot be reached, refuses, or answers in another form
+├── NotReadyError (RuntimeError)      a step was requested before the one it needs
+└── MissingExtraError (ImportError)   an optional package is not installed
+
+LeftOutWarning (UserWarning)          labelled responses are not trained on, and why
+"""
 
 from __future__ import annotations
 
@@ -55,7 +72,11 @@ class PromptError(InputError):
 
 
 class RecordError(InputError):
-    """One record of a file (``"-"``: standard input) cannot be used, because of its ``field``, or as a whole."""
+    """One record of a file cannot be used.
+
+    ``source`` is the file (``"-"`` for standard input), ``line`` counts from 1, and ``field`` is None if the whole line
+    is at fault.
+    """
 
     def __init__(self, message: str, *, source: str, line: int, field: str | None = None) -> None:
         where = f"{source}:{line}" + (f", field {field!r}" if field else "")
@@ -86,7 +107,10 @@ class TextGeneratorError(SyncheckError, RuntimeError):
 
 
 class EndpointError(SyncheckError, RuntimeError):
-    """An inference server cannot be reached in time, refuses, or answers in another form; ``status`` is HTTP's."""
+    """An inference server cannot be reached in time, refuses, or answers in another form.
+
+    ``status`` is the HTTP status of the answer, None without one.
+    """
 
     def __init__(self, message: str, *, status: int | None) -> None:
         super().__init__(message)

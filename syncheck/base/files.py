@@ -153,7 +153,7 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-UNFINISHED = ".unfinished-"  # in the name of a file that is being written, or was when its process ended
+UNFINISHED = ".unfinished-"  # part of the name of a file that is being written, or was when its process ended
 
 
 @contextmanager
@@ -191,7 +191,10 @@ def asset_text(name: str) -> str:
 
 
 def asset_lines(name: str, *, joint: str = " ") -> Iterator[tuple[str, str]]:
-    """Yield title and content of each line of a packaged list; indented lines continue the one before by ``joint``."""
+    """Yield title and content of each line of a packaged list, such as ``contrasts/units.txt``.
+
+    Lines that begin with # are comments; indented lines continue the one before, joined with ``joint``.
+    """
     text = re.sub(r"^#.*", "", asset_text(name), flags=re.MULTILINE)
     for line in text.replace("\n    ", joint).splitlines():
         title, _, content = line.partition(": ")

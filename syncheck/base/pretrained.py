@@ -68,7 +68,8 @@ def kept_arrays(name: str, sources: Sequence[str], make: Callable[[], dict[str, 
 
     Their place depends on the ``sources``, such as the digests of the files that they are made of, and on the version
     of this package. One process makes them while others wait, and altered arrays are made again, as the log says; the
-    digest beside them shows damage, not intent. A cache that cannot be written keeps them for this process alone.
+    digest beside them shows damage, not intent. Where the cache cannot be written, they are made for this process
+    alone, and the log says so.
     """
     from safetensors.torch import load_file, save
 
@@ -260,7 +261,7 @@ def load_tokenizer(name: str | Path, **options: Any) -> PreTrainedTokenizerBase:
 
 
 SAMPLED_WEIGHTS = 1024  # evenly spaced values of each weight matrix that a digest covers
-_DIGITS = 32  # hexadecimal, of each half of a digest
+_DIGITS = 32  # hexadecimal digits of each half of a digest
 
 
 def weights_sha256(model: nn.Module) -> str | None:
@@ -298,7 +299,8 @@ def _plain(value: object) -> Iterator[Tensor]:
 def same_weights(first: str, second: str) -> bool:
     """Tell whether two digests are of the same checkpoint, whatever floating-point types it was loaded in.
 
-    That of one in float32 is recognised if either digest is of float32, but not in bfloat16 against float16.
+    A checkpoint in half precision is recognised in every type. One in float32 is recognised if either digest is of
+    float32, but not in bfloat16 against float16, which round it differently.
     """
     return first[:_DIGITS] == second[:_DIGITS] or "" != first[_DIGITS:] == second[_DIGITS:]
 

@@ -48,7 +48,10 @@ def fields_found(name: str, fields: Collection[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RefusedRecord:
-    """A record that could not be used, its place, as in :class:`RecordError`, its ``id``, if known, and the reason."""
+    """A record that could not be used, and the reason.
+
+    ``source`` is the file (``"-"`` for standard input), ``line`` counts from 1, and ``id`` is empty if unknown.
+    """
 
     source: str
     line: int

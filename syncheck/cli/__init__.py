@@ -44,7 +44,7 @@ COMMANDS = {
 }
 """Module and function of each command, beside which ``..._options`` adds its options, and its help.
 
-These files load no model library until a command runs, so that ``--help`` is quick."""
+Their modules load no model library until a command runs, so that ``--help`` is quick."""
 
 EXAMPLES = {
     "demo": "--report report.html",

@@ -229,8 +229,9 @@ def _cross_validated(chosen: LabelledSet, name: SetName, args: argparse.Namespac
     table, more = _out_of_fold(chosen, _benchmark(name, chosen), args), {}
     names, folds = chosen.measured.schema.names, _folds_of(args)
     if args.permute:
-        options: dict[str, Any] = folds | {"signals": feature_groups(names), "aggregator": args.aggregator}
-        more["signals permuted"] = evaluation.permuted_scores(*chosen.data, names=names, **options)
+        more["signals permuted"] = evaluation.permuted_scores(
+            *chosen.data, names=names, signals=feature_groups(names), aggregator=args.aggregator, **folds
+        )
     if args.compare_aggregators:
         kinds = evaluation.aggregator_systems(names)
         more[AGGREGATORS] = evaluation.out_of_fold_scores(*chosen.data, names=names, systems=kinds, **folds)
@@ -243,8 +244,9 @@ def _cross_validated(chosen: LabelledSet, name: SetName, args: argparse.Namespac
 
 def _out_of_fold(chosen: LabelledSet, systems: Sequence[System], args: argparse.Namespace) -> EvaluationTable:
     names, folds = chosen.measured.schema.names, _folds_of(args)
-    options: dict[str, Any] = folds | {"names": names, "systems": systems, "aggregator": args.aggregator}
-    scores = evaluation.out_of_fold_scores(*chosen.data, **options)
+    scores = evaluation.out_of_fold_scores(
+        *chosen.data, names=names, systems=systems, aggregator=args.aggregator, **folds
+    )
     return _table_of(scores, chosen, args, folds=evaluation.fold_numbers(chosen.y, chosen.groups, **folds))
 
 

@@ -194,19 +194,19 @@ def decoder(monitor: syncheck.Monitor, name: str, options: dict[str, Any]) -> An
 
     models = (monitor.model, monitor.tokenizer, monitor)
     other = {"abstain": {"backtrack_threshold": "threshold"}, "flare": {"flare_threshold": "threshold"}}.get(name, {})
-    named = {(other | {"rerank_by": "by"}).get(option, option): value for option, value in options.items()}
+    given = {(other | {"rerank_by": "by"}).get(option, option): value for option, value in options.items()}
     if name == "best-of-n":
-        return fod.BestOfNGenerator(*models, **{"reward": "mean"} | named)
+        return fod.BestOfNGenerator(*models, **{"reward": "mean"} | given)
     if name == "fod":
-        config = fod.RepairConfig if named.pop("propose", None) == "branch" else fod.FODConfig
-        named |= {"guards": named["guards"] == "yes"} if "guards" in named else {}
-        return fod.FODGenerator(*models, config=config(**named))
+        config = fod.RepairConfig if given.pop("propose", None) == "branch" else fod.FODConfig
+        given |= {"guards": given["guards"] == "yes"} if "guards" in given else {}
+        return fod.FODGenerator(*models, config=config(**given))
     if name == "flare":
-        passages = read_passages(named.pop("passages"), option="--passages")
-        return fod.FLAREGenerator(*models, retriever=fod.PassageIndex(passages), **named)
+        passages = read_passages(given.pop("passages"), option="--passages")
+        return fod.FLAREGenerator(*models, retriever=fod.PassageIndex(passages), **given)
     generators: dict[str, Any] = {"fod-backtrack": fod.BacktrackGenerator, "abstain": fod.AbstainGenerator}
     generators |= {"rerank": fod.RerankGenerator, "cad": fod.CADGenerator}
-    return generators[name](*models, **named)
+    return generators[name](*models, **given)
 
 
 def _answer(record: dict[str, Any], report: Report) -> dict[str, Any]:
@@ -254,8 +254,9 @@ def demo(args: argparse.Namespace) -> int:
 
     if (args.question is None) != (args.context is None):
         raise InputError("--question and --context go together; pass both, or neither for the bundled questions")
-    questions = [(q.question, list(q.passages)) for q in demo_questions()]
-    if args.question is not None:
+    if args.question is None:
+        questions = [(q.question, list(q.passages)) for q in demo_questions()]
+    else:
         questions = [(args.question, read_passages(args.context, option="--context"))]
     monitor = load_kit("generation")
     generator = fod.FODGenerator(monitor.model, monitor.tokenizer, monitor, propose="branch")

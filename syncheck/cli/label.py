@@ -18,7 +18,7 @@ from syncheck import labelling
 from syncheck.base.errors import InputError
 from syncheck.base.printable import aligned, counted, printable
 from syncheck.cli.monitors import refuse_idle, scoring_monitor
-from syncheck.cli.options import Options, add_model, check_file, named, say
+from syncheck.cli.options import Options, add_model, check_file, say
 from syncheck.labelling.responses import NO_CLAIM, Label
 from syncheck.report.html import render_label_page
 from syncheck.report.labels import decimal
@@ -72,9 +72,14 @@ def label(args: argparse.Namespace) -> int:
         raise InputError("--labels needs --html; without it, the labels that --output already holds are kept")
     before = args.labels if args.html is not None else args.output
     kept = labelling.load_jsonl(before) if before is not None and Path(before).exists() else []
-    monitor, options = scoring_monitor(args, "generic"), named(args, "order seed") | {"most": args.responses}
-    unlabelled = labelling.load_unlabelled(args.input, asked=args.records)
-    sheet = labelling.LabelSheet.of_responses(monitor, unlabelled, kept=kept, **options)
+    sheet = labelling.LabelSheet.of_responses(
+        scoring_monitor(args, "generic"),
+        labelling.load_unlabelled(args.input, asked=args.records),
+        order=args.order,
+        kept=kept,
+        most=args.responses,
+        seed=args.seed,
+    )
     for name, reason in sheet.left_out.items():
         sys.stderr.write(f"{args.input}: {printable(name)}: left out: {printable(reason)}\n")
     if args.html is not None:

@@ -152,8 +152,10 @@ def _trained(args: argparse.Namespace, purpose: KitPurpose) -> Scorer:
     try:
         return syncheck.Monitor.from_pretrained(args.monitor, model=model, tokenizer=tokenizer)
     except MismatchError as error:
-        hint = ". Without --model, the kit's model was loaded; pass the --model it was trained for"
-        raise MismatchError(f"{error}{hint if args.model is None else ''}") from error
+        if args.model is not None:
+            raise
+        message = f"{error}. Without --model, the kit's model was loaded; pass the --model it was trained for"
+        raise MismatchError(message) from error
 
 
 def _features_asked(args: argparse.Namespace) -> bool:
@@ -253,7 +255,8 @@ def measuring_monitor(args: argparse.Namespace, paths: Sequence[Path]) -> Scorer
     if not all(path.suffix == ".parquet" for path in paths):
         return monitor_to_measure(args)
     refuse_idle(
-        [name for name in _MEASURING if getattr(args, name, None) not in (None, False, "cpu")],  # one is its default
+        # each default is one of these
+        [name for name in _MEASURING if getattr(args, name, None) not in (None, False, "cpu")],
         f"{', '.join(map(str, paths))} was measured already, by the model and with the options of its `syncheck "
         "features`. Leave them out, or pass the labelled responses themselves",
     )

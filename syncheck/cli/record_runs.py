@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from itertools import chain, islice
@@ -34,8 +34,8 @@ from syncheck.results.types import WITHOUT_CLAIM
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_WORST = 3  # sentences in a summary, of so many characters
-_SHOWN = 100
+_WORST = 3  # sentences in a summary
+_SHOWN = 100  # characters of each
 _FAILED = ("record", "with an error")
 _CUT = ("record", "with text after an end-of-text token")
 
@@ -92,21 +92,22 @@ class Summary:
             self.unscored["sentence", f"with status {status}"] += 1
 
     def __str__(self) -> str:
-        lacking, cut, errors = self.sentences - self.scored, self.unscored[_CUT], self.unscored[_FAILED]
-        share = f"{self.below / max(self.scored, 1):.1%}"
-        facts: Iterable[tuple[object, str]] = (
-            (True, counted(self.answers, "answer")),
-            (True, counted(self.sentences, "sentence")),
-            (self.scored, f"{share} of {self.scored} scored below {_rounded(self.threshold)}"),
-            (lacking, f"{lacking} without a score"),
-            *((True, fact) for fact in citation_facts(self.citations)),
-            (cut, f"{counted(cut, 'answer')} with text after an end-of-text token, which was not read"),
-            (self.reasoned, f"{counted(self.reasoned, 'answer')} after reasoning, which was not scored"),
-            (errors, f"{counted(errors, 'record')} with an error"),
-            (self._monitors, f"monitor {' and '.join(self._monitors)}"),
-        )
+        counts = [counted(self.answers, "answer"), counted(self.sentences, "sentence")]
+        if self.scored:
+            counts.append(f"{self.below / self.scored:.1%} of {self.scored} scored below {_rounded(self.threshold)}")
+        if self.sentences > self.scored:
+            counts.append(f"{self.sentences - self.scored} without a score")
+        counts += citation_facts(self.citations)
+        if cut := self.unscored[_CUT]:
+            counts.append(f"{counted(cut, 'answer')} with text after an end-of-text token, which was not read")
+        if self.reasoned:
+            counts.append(f"{counted(self.reasoned, 'answer')} after reasoning, which was not scored")
+        if errors := self.unscored[_FAILED]:
+            counts.append(f"{counted(errors, 'record')} with an error")
+        if self._monitors:
+            counts.append(f"monitor {' and '.join(self._monitors)}")
         worst = ["lowest scores:", *(f"  {text}" for *_, text in self._worst)] if self._worst else []
-        return printable("\n".join([", ".join(text for is_so, text in facts if is_so), *worst]) + "\n")
+        return printable("\n".join([", ".join(counts), *worst]) + "\n")
 
 
 def _rounded(threshold: float) -> str:
@@ -146,7 +147,10 @@ _FILES = ("monitor", "lid_reference", "passages", "spans")
 
 
 def facts_of_run(args: argparse.Namespace, monitor: syncheck.Monitor | syncheck.Verifier) -> dict[str, str]:
-    """Collect what determines a line of output besides the record, by name; of files it is their contents."""
+    """Collect everything, besides the record, that determines a line of output, by name.
+
+    Files are identified by their contents, not their paths; the model and its aligner by their weights.
+    """
     from syncheck.training.provenance import run_facts
 
     options = {name: value for name, value in vars(args).items() if name not in _IDLE}

@@ -46,7 +46,8 @@ def report(args: argparse.Namespace) -> int:
     if args.input == args.records == "-":
         raise InputError("scores and --records cannot both come from standard input; pass one of them as a file")
     records, unread = ({}, []) if args.records is None else _records(args.records)
-    refused, unknown = list[RefusedRecord](), list[str]()
+    refused: list[RefusedRecord] = []
+    unknown: list[str] = []
     overview = Overview(_answers(args.input, records, refused, unknown))
     without_answer = {(one.line, one.id) for one in refused}
     refused += [one for one in unread if (one.line, one.id) not in without_answer]

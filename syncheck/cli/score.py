@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import syncheck
 from syncheck import corpus, spans
@@ -155,9 +154,9 @@ def _scorer(args: argparse.Namespace, monitor: Scorer, cases: list[Case]) -> cor
     from syncheck.corpus.scoring import score_row
 
     opener, replay = _opener(args, monitor)
-    verifier = monitor if isinstance(monitor, syncheck.Verifier) else monitor.verifier
 
     def row(record: JsonDict, report: Report) -> JsonDict:
+        verifier = monitor if isinstance(monitor, syncheck.Verifier) else monitor.verifier
         if verifier is not monitor and has_citations(report):
             report = verifier.cited(report)
         if args.html is not None or args.format == "human":
@@ -177,8 +176,14 @@ def _scorer(args: argparse.Namespace, monitor: Scorer, cases: list[Case]) -> cor
         return output | ({"tokens": report.to_dict()["tokens"]} if args.tokens else {})
 
     batch_tokens = args.batch_tokens or (BATCH_TOKENS if args.device == "cuda" and is_store(args.output) else None)
-    options: dict[str, Any] = {"given": args.sentences == "given", "signals": args.tokens, "citation": args.citation}
-    return corpus.RecordScorer(monitor, row=row, batch_tokens=batch_tokens, **options)
+    return corpus.RecordScorer(
+        monitor,
+        given=args.sentences == "given",
+        signals=args.tokens,
+        row=row,
+        batch_tokens=batch_tokens,
+        citation=args.citation,
+    )
 
 
 def _check(args: argparse.Namespace) -> None:

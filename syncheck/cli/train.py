@@ -6,7 +6,7 @@ import argparse
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
@@ -171,9 +171,14 @@ def features(args: argparse.Namespace) -> int:
         raise InputError(f"--data {args.data!r} is already a file of features; {instead}")
     records = monitors.chosen_responses(args, Path(args.data))  # the data are read before a model is loaded
     monitor = monitors.monitor_to_measure(args)
-    options: dict[str, Any] = {"part_size": args.part_size or PART_SIZE, "shard": args.shard}
-    batch_size = args.batch_size or BATCH_SIZES[args.device]
-    measured = training.measure_to_parquet(monitor, records, args.output, batch_size=batch_size, **options)
+    measured = training.measure_to_parquet(
+        monitor,
+        records,
+        args.output,
+        batch_size=args.batch_size or BATCH_SIZES[args.device],
+        part_size=args.part_size or PART_SIZE,
+        shard=args.shard,
+    )
     if measured is None:
         sys.stderr.write(
             f"shard {args.shard[0]} of {args.shard[1]} is measured; parts of others are missing yet, or damaged, in "

@@ -130,9 +130,11 @@ class RecordScorer:
                 read[place] = prompt, monitor.read(prompt, **self._response(record))
         for batch in _batches(read, most):
             prompts, responses = [read[i][0] for i in batch], [read[i][1] for i in batch]
-            options: dict[str, Any] = {"batch_size": len(batch), "on_failure": lambda place, reason: None}
             with suppress(Exception):
-                for i, scored in monitor.replay_batch(prompts, responses, **options):
+                answers = monitor.replay_batch(
+                    prompts, responses, batch_size=len(batch), on_failure=lambda place, reason: None
+                )
+                for i, scored in answers:
                     yield batch[i], scored.report(responses[i].transcript, stop=None, seconds=None)
 
 

@@ -42,10 +42,10 @@ def load_records(
 ) -> list[LabelledResponse]:
     """Read a RAGTruth folder, or a JSON Lines file of labelled responses; see :func:`~syncheck.labelling.load_jsonl`.
 
-    ``selection`` has the responses and spans that count; None takes all, of RAGTruth all answers to questions.
-    ``prompts`` are for RAGTruth, see :func:`~syncheck.labelling.load_ragtruth`, and ``carry_labels`` for labelled
-    sentences. Nothing at ``path``, no response left, and an option that does not apply to the data raise InputError;
-    the first record that cannot be used raises RecordError.
+    ``selection`` has the responses and spans that count; None takes all. Of RAGTruth, None and a selection without
+    tasks take only the questions. ``prompts`` are for RAGTruth, see :func:`~syncheck.labelling.load_ragtruth`, and
+    ``carry_labels`` for labelled sentences. Nothing at ``path``, no response left, and an option that does not apply to
+    the data raise InputError; the first record that cannot be used raises RecordError.
     """
     path, selection = Path(path), selection or Selection()
     if path.is_dir():
@@ -66,9 +66,9 @@ def load_jsonl(path: str | Path, *, carry_labels: bool = False) -> list[Labelled
     ``start`` and ``end``, the unfaithful characters), or ``sentences`` (strings, or the objects of ``syncheck score``
     and ``generate``) with ``labels``: 1 faithful, 0 unfaithful, ``"no claim"`` for a sentence that claims nothing, null
     for one without a label, ``[1, 0]`` for two readers who disagree; the last three do not count. The sentences must
-    contain all letters and digits of the response, which may be left out: it is then the sentences, with a space where
-    there is no white space between two. ``spans`` may also mark words of unfaithful sentences, each within its
-    sentence; a ``text`` in a span must be that of its characters.
+    contain all letters and digits of the response. The response may be left out; it is then the sentences, joined with
+    a space where there is no white space between two. ``spans`` may also mark words of unfaithful sentences, each
+    within its sentence; a ``text`` in a span must be that of its characters.
 
     Optional: ``id``, ``group``, ``generator``, ``task``, ``split``, ``quality``, and one of these for the prompts:
     ``messages`` with or without ``messages_without_context``, ``prompt_with_context`` with ``prompt_without_context``,
@@ -253,11 +253,13 @@ def _passages(record: Record) -> tuple[str, ...]:
 def _chat(record: Record, name: str) -> _Chat | None:
     if record.values.get(name) is None:
         return None
+    turns = []
     for turn in record.objects(name):
         if not isinstance(content := turn.values.get("content"), str):
             found = f"found {type(content).__name__}; join the texts of a list of parts, and give '' for none"
             raise turn.error(f"expected a string; {found}", "content")
-    return tuple({**turn.values, "role": turn.get("role", str)} for turn in record.objects(name))
+        turns.append({**turn.values, "role": turn.get("role", str)})
+    return tuple(turns)
 
 
 def _question_in(record: Record, chat: _Chat, passages: Sequence[str], without: _Chat | None) -> str:

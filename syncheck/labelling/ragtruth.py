@@ -138,11 +138,13 @@ def load_ragtruth(
 
 
 def _check_choices(chosen: Selection, prompts: PromptSource) -> None:
-    for name, choices in {"tasks": RagTruthTask, "quality": Quality, "generators": None}.items():
+    for name in ("tasks", "quality", "generators"):
         if isinstance(names := getattr(chosen, name), str):
             raise InputError(f"{name} must be a list of names; found {names!r}")
-        for one in (names or ()) if choices else ():
-            check_choice(one, name, choices)
+    for task in chosen.tasks or ():
+        check_choice(task, "tasks", RagTruthTask)
+    for remark in chosen.quality or ():
+        check_choice(remark, "quality", Quality)
     if chosen.split:
         check_choice(chosen.split, "split", Literal["train", "test"])
     check_choice(prompts, "prompts", PromptSource)

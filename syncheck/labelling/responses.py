@@ -327,9 +327,9 @@ def _error(record: LabelledResponse, fault: str) -> InputError:
 
 
 def carried_line(measured: Iterable[tuple[LabelledResponse, Bounds]]) -> str | None:
-    """Describe how many labels were carried over from responses' sentences to the measured ones, with these bounds.
+    """Describe how many labels were carried over to other sentences; None if each labelled one was measured as one.
 
-    None if each labelled sentence was measured as one.
+    ``measured`` has each response with the bounds of its measured sentences.
     """
     carried = [(record, bounds) for record, bounds in measured if _cut_otherwise(record, bounds) is not None]
     if not carried:

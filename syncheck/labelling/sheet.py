@@ -100,7 +100,10 @@ class LabelSheet:
         return whole[: sentence.start], whole[sentence.start : sentence.end], whole[sentence.end :]
 
     def label(self, place: OpenSentence, label: Label, words: Sequence[str] = ()) -> None:
-        """Set the label of a sentence, of which ``words`` are not supported, see :meth:`find`; None takes it back."""
+        """Set the label of a sentence: faithful or not, or :data:`NO_CLAIM`; None takes it back.
+
+        ``words``, of an unfaithful sentence only, are those that are not supported; see :meth:`find`.
+        """
         sentences = list(self._sentences(place))
         if label is None:
             sentences[place.sentence] = (self._given[place.response].sentences or ())[place.sentence]

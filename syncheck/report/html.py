@@ -136,7 +136,10 @@ class CaseView:
 
 @dataclass(frozen=True, slots=True)
 class SpanAnswer:
-    """An answer, whose own labels are the annotators', with those by a detector, and remarks on the measurement."""
+    """An answer with the labels that a detector gave it, and ``notes``, remarks on the measurement.
+
+    The labels of the ``item`` itself, if any, are shown as the annotators'.
+    """
 
     item: SpanItem
     labels: SpanLabels
@@ -153,10 +156,23 @@ def render_html(
     """Draw questions with their answers side by side as a complete HTML page.
 
     Each sentence is coloured by its score and also has the score, a pattern and a word, so that it can be read without
-    colour and in print; its signals, tokens and evidence unfold. All text is escaped. A page without cases says so.
+    colour and in print; its signals, tokens and evidence unfold. All text is escaped.
 
-    ``refused`` are records that could not be used, which the page counts at the top and lists, with reasons, at the
-    end. A ``prefix``, of all anchors, makes the result a fragment of a page.
+    Parameters
+    ----------
+    cases
+        Questions with their answers; an empty sequence gives a page that says so.
+    title
+        Heading of the page.
+    refused
+        Records that could not be used: the page counts them at the top and lists them, with reasons, at the end.
+    prefix
+        Prefix of all anchors, which makes the result a fragment of a page.
+
+    Returns
+    -------
+    str
+        The page, or the fragment, in HTML.
     """
     answers = [answer for case in cases for answer in case.answers]
     used = {s.verdict for answer in answers for s in (*answer.report.sentences, *answer.dropped)}

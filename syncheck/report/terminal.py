@@ -35,14 +35,23 @@ def wants_colour(stream: IO[str]) -> bool:
 
 
 def render_text(cases: Sequence[Case], *, colour: bool = False, width: int = WIDTH) -> str:
-    """Draw questions with their answers, sentence by sentence, as lines that end in a newline.
+    """Draw questions with their answers, sentence by sentence.
 
-    Each sentence has its score and verdict, and below it remarks, contrasts and, unless it is supported, the nearest
-    evidence. Each answer is followed by the signals that pulled its lowest sentence down (as changes of the log-odds).
-    Characters that would control the terminal are escaped.
+    Parameters
+    ----------
+    cases
+        Questions with their answers; an empty sequence gives an empty text.
+    colour
+        True adds ANSI colours; see :func:`wants_colour`.
+    width
+        Column at which lines are wrapped; at least 60.
 
-    ``colour`` adds ANSI colours, see :func:`wants_colour`; ``width``, at least 60, is the column at which lines are
-    wrapped.
+    Returns
+    -------
+    str
+        Lines ending in a newline. Each sentence has its score and verdict, and below it remarks, contrasts and, unless
+        it is supported, the nearest evidence. Each answer is followed by the signals that pulled its lowest sentence
+        down (as changes of the log-odds). Characters that would control the terminal are escaped.
     """
     pen = _Pen(colour=colour, width=width)
     lines: list[str] = []

@@ -69,6 +69,7 @@ class HiddenSpan:
     token_start: int
     """Its position in tokens of the response."""
     text: str
+    """The text with the white space around it."""
     token_ids: tuple[int, ...]
 
     def __repr__(self) -> str:
@@ -186,7 +187,8 @@ class Report:
     hidden: tuple[HiddenSpan, ...] = ()
     """Text that the model wrote in between, in order, and the response leaves out; see :attr:`written_token_ids`."""
     after_end: str = ""
-    """What a given response had after an end-of-text token: not part of ``response``, and not checked."""
+    """What a given response had after an end-of-text token, without the white space around it: not part of
+    ``response``, and not checked."""
     answer_scale: AnswerScale | None = None
     """Scale of :meth:`answer_score`; None for a monitor of your own, for which it was not measured."""
 

@@ -242,7 +242,7 @@ class SentenceSignals:
     activations: Mapping[int, FloatArray] = field(default_factory=dict)
     """(H,) float32 by tapped decoder block: its output at the last token that carries text of the sentence."""
     lid: Mapping[int, float] = field(default_factory=dict)
-    """Their local intrinsic dimension, >= 0; NaN where undefined, empty if it was not measured."""
+    """Their local intrinsic dimension, >= 0, by decoder block; NaN where undefined, empty if it was not measured."""
 
     def __repr__(self) -> str:
         return summary(self, counted(len(self.token_ids), "token"), quoted(self.text))

@@ -94,7 +94,7 @@ def _over(statistic: Callable[..., Any], values: NDArray[np.float32]) -> float:
     return float(statistic(values)) if not np.isnan(values).all() else float("nan")
 
 
-KIND = "xgb"  # of regression, in files and names
+KIND = "xgb"  # kind of regression, in files and names
 TREES = 200
 TREE_OPTIONS: Mapping[str, Any] = {
     "objective": "reg:logistic",
@@ -139,8 +139,8 @@ class SpanRegressor:
 
         The target is the mean soft label of a word's characters, that is the share of annotators who marked it. Each
         response has the same weight, as in the metric, divided among words by their characters. ``measured`` are the
-        :func:`~syncheck.spans.regression_features` of each item, if known. An item without labels, and no word at all,
-        raise InputError.
+        :func:`~syncheck.spans.regression_features` of each item, if known. InputError is raised if an item has no
+        labels, or no item has a word.
         """
         import xgboost
 

@@ -201,7 +201,7 @@ def span_iou(reference: Sequence[tuple[int, int]], predicted: Sequence[tuple[int
     return len(wanted & marked) / len(wanted | marked) if wanted or marked else 1.0
 
 
-_DECIMALS = 8  # to which risks must agree to count as equal when a series is tested for being constant
+_DECIMALS = 8  # decimals to which risks must agree to count as equal when a series is tested for being constant
 
 
 def span_correlation(reference: Sequence[SoftSpan], predicted: Sequence[SoftSpan], *, characters: int) -> float:
@@ -219,7 +219,10 @@ def span_correlation(reference: Sequence[SoftSpan], predicted: Sequence[SoftSpan
 
 @dataclass(frozen=True, slots=True)
 class LanguageScore:
-    """Mean IoU of hard labels, in [0, 1], and correlation of soft ones, in [-1, 1], with 95 % intervals."""
+    """Mean scores of the items of one language, or their mean over languages, with 95 % intervals.
+
+    ``iou``, in [0, 1], is measured on hard labels, and ``correlation``, in [-1, 1], on soft ones.
+    """
 
     lang: str
     items: int

@@ -241,7 +241,8 @@ def load_passages(path: str | Path) -> list[str]:
 
 
 SentenceEncoder = Callable[[Sequence[str]], Floats]
-"""Function that embeds N texts as vectors (N, D) float64 of length 1, so that their product is the cosine, or 0."""
+"""Function that embeds N texts as vectors (N, D) float64 of length 1, so that their product is the cosine; a text with
+nothing to encode may have the vector 0."""
 
 
 class LetterEncoder:
@@ -271,7 +272,7 @@ class CheckpointEncoder:
     @torch.inference_mode()
     def __call__(self, texts: Sequence[str]) -> Floats:
         """Embed N texts as vectors (N, H) float64."""
-        vectors = [np.zeros((0, self._model.config.hidden_size))]
+        vectors = []
         for start in range(0, len(texts), _BATCH):
             batch = [self._prefix + text for text in texts[start : start + _BATCH]]
             given = self._tokenizer(batch, padding=True, return_tensors="pt", verbose=False)
@@ -283,7 +284,7 @@ class CheckpointEncoder:
             mask = given["attention_mask"][:, :, None]
             means = (states * mask).sum(1) / mask.sum(1)  # (N, H)
             vectors.append(torch.nn.functional.normalize(means.double(), dim=-1).cpu().numpy())
-        return np.concatenate(vectors)
+        return np.concatenate(vectors) if vectors else np.zeros((0, self._model.config.hidden_size))
 
 
 CANDIDATES, KEPT = 10, 5

@@ -74,7 +74,7 @@ Direction = Literal["ltr", "rtl", "auto"]
 
 
 def reading_direction(text: str) -> Direction:
-    """Find the direction of most letters in a text, not of the first ones; ``auto`` if there are as many of both."""
+    """Find the direction of most letters in a text, not of the first ones; ``auto`` if both are equally many."""
     classes = Counter(unicodedata.bidirectional(character) for character in text)
     right, left = classes["R"] + classes["AL"], classes["L"]
     return "auto" if right == left else "rtl" if right > left else "ltr"
@@ -93,7 +93,7 @@ def word_rarity(words: Sequence[str], lang: str) -> NDArray[np.float64]:
     return np.array([float(wordfreq.zipf_frequency(word, code)) for word in words])
 
 
-_SKIPPED_BYTES = 24  # that may lie before the next token; a clean-up of spaces adds and removes some
+_SKIPPED_BYTES = 24  # bytes that may lie before the next token; a clean-up of spaces adds and removes some
 
 
 def token_char_spans(text: str, tokens: Sequence[str]) -> NDArray[np.int64]:
@@ -246,7 +246,10 @@ class _WordEvidence:
         return np.array([float(word in self.counts) for word in words])
 
     def nearness(self, words: Sequence[str]) -> Floats:
-        """Compute the similarity of trigrams of each word to the nearest of like length, (W,) float64 in [0, 1]."""
+        """Compute the similarity (Dice, of trigrams) of each word to the nearest word of similar length in the text.
+
+        The result is (W,) float64 in [0, 1].
+        """
         near = {word: self._near(word) for word in {*words}}
         return np.array([near[word] for word in words])
 
