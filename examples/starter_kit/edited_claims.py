@@ -83,11 +83,8 @@ def items_of(text: str) -> list[Item]:
 
 
 def _kind_of_name(name: str) -> str:
-    return (
-        "calendar"
-        if any({word, word.removesuffix("s")} & CLASSES["calendar"] for word in name.lower().split())
-        else "name"
-    )
+    calendar = CLASSES["calendar"]
+    return "calendar" if any({word, word.removesuffix("s")} & calendar for word in name.lower().split()) else "name"
 
 
 def changed_claims(claim: str, passages: Sequence[str]) -> list[tuple[str, str]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from math import exp, log, log1p
 from typing import Literal, cast
 
@@ -126,8 +125,8 @@ LIKELY_TYPED, LIKELY_OTHER = 0.75, 0.4
 """P(told) at which a sentence has half of :data:`MOST_ABSENT`: where times, numbers, names or places are tried, and
 where nothing could be."""
 SLOPE = 1.2  # how steeply its score falls there, in log-odds; these numbers were chosen on 30 sentences
-MOST_ABSENT = 0.95  # of a sentence whose absence nothing speaks against: passages may tell it in other words
-LEAST_LOOSE = 0.6  # of a loose absence that the passages seem to tell: people marked 12 of 184 in RAGTruth
+MOST_ABSENT = 0.95  # score of a sentence whose absence nothing speaks against: passages may tell it in other words
+LEAST_LOOSE = 0.6  # score of a loose absence that the passages seem to tell: people marked 12 of 184 in RAGTruth
 SAID_ABOVE = 0.8  # support above which a passage that calls something not stated itself is believed
 
 Ask = Callable[[Sequence[str], Sequence[str]], Sequence[Support | Unaligned]]
@@ -155,7 +154,8 @@ def look_for(
 ) -> list[Presence | None]:
     """Look for what sentences call absent, each with the support of the sentence itself, in one batch of the aligner.
 
-    None if the aligner does not tell contradicted from not stated or fails, or a passage says so itself.
+    None for an aligner that does not distinguish contradicted from not stated, one that fails, and a passage that
+    itself says that something is not stated.
     """
     tried: list[list[str] | None] = []
     for absence, support in said:
@@ -167,7 +167,7 @@ def look_for(
     judged = iter(ask(index.passages, every) if every else ())
     presences: list[Presence | None] = []
     for (absence, _), wanted in zip(said, tried, strict=True):
-        supports = [one for one in islice(judged, len(wanted or ())) if isinstance(one, Support)]
+        supports = [one for one in (next(judged) for _ in wanted or ()) if isinstance(one, Support)]
         if wanted is None or len(supports) < len(wanted):
             presences.append(None)
             continue

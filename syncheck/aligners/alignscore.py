@@ -57,7 +57,8 @@ class AlignScoreAligner(OfNetwork):
     Of a pair of more than 512 tokens, the ``overflow`` ``split`` scores every part of the chunk and takes the highest;
     a sentence of more than 192 tokens that does not fit with the longest chunk is cut too, and its parts are averaged.
     ``cut`` drops the end of the chunk, as the published code does, and logs a warning: the published aggregators were
-    trained on such scores. A monitor stores both, and ``name`` and ``backbone``, what was passed to load it.
+    trained on such scores. A monitor stores both, and ``name`` and ``backbone``: the checkpoint, and what was passed to
+    load it.
 
     Sentences come from NLTK's untrained Punkt, passages are joined by line breaks. The evidence is the chunk with the
     highest score, averaged over the claim's sentences; its passage is the one in which it starts.

@@ -243,7 +243,8 @@ class Int8CrossEncoder(nn.Module):
         hidden = last(hidden, lengths, first=claims)  # the head reads no other tokens
         by_pair = torch.split(hidden, [length - claim for length, claim in zip(lengths, claims, strict=True)])
         pooled = [torch.cat([own[:-1].mean(0), own[:-1].amax(0)]) for own in by_pair]  # without the last separator
-        return self.head(torch.stack(pooled))[:, 0]  # type: ignore[no-any-return]
+        logits: Tensor = self.head(torch.stack(pooled))[:, 0]
+        return logits
 
 
 class _Int8Embedding(nn.Module):
@@ -272,7 +273,8 @@ class _Arrays:
         return array
 
     def check_taken(self) -> None:
-        if name := min(self._left, default=""):
+        if self._left:
+            name = min(self._left)
             raise _unfit(name, None, self._left[name])
 
     def embedding(self, name: str, rows: int, width: int) -> _Int8Embedding:

@@ -26,12 +26,12 @@ from syncheck.results.types import Evidence, Support
 
 SUPPORTED_LABELS = ("entailment", "entailed", "supported", "supports", "support", "consistent", "factual", "aligned")
 UNLIMITED = 10**6  # tokenizers without a limit state a larger number of tokens
-MINICHECK_SUPPORTED = 1  # class of MiniCheck's encoders (published inference); their configs may not name it
-MINICHECK_FAMILIES = ("t5", "mt5", "umt5", "longt5")  # with relative positions; may be MiniCheck's
+MINICHECK_SUPPORTED = 1  # class of MiniCheck's encoders that means "supported" (published inference); may be unnamed
+MINICHECK_FAMILIES = ("t5", "mt5", "umt5", "longt5")  # with relative positions; may have been trained as MiniCheck's
 JOINED = "{premise}{end}{claim}"
 """A pair with the tokenizer's end-of-sequence token in its middle, as MiniCheck was trained."""
 MINICHECK_WINDOW = 2048  # published inference; T5's relative positions have no limit
-UNSTATED_WINDOW = 512  # in tokens, without a limit in the network (such as XLNet) or the tokenizer
+UNSTATED_WINDOW = 512  # window of a classifier whose network (such as XLNet) and tokenizer state no limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +261,8 @@ class ClassifierAligner(OfNetwork):
             *whole, last = cut(chunk)
             yield from ([pending, *whole] if pending else whole)
             pending = last
-        yield pending
+        if pending:
+            yield pending
 
 
 def _support(passages: Sequence[str], parts: Mapping[str, tuple[float, _Premise]]) -> Support:

@@ -74,7 +74,8 @@ class LocalTextGenerator(OfNetwork):
 
         inputs = torch.tensor([ids], device=self._model.device)
         end = self._model.generation_config.eos_token_id
-        pad, most = end[0] if isinstance(end, list) else end, self._max_new_tokens
+        pad = end[0] if isinstance(end, list) else end
+        most = self._max_new_tokens
         greedy = GenerationConfig(do_sample=False, max_new_tokens=most, eos_token_id=end, pad_token_id=pad)
         with torch.inference_mode():
             output = self._model.generate(inputs, attention_mask=torch.ones_like(inputs), generation_config=greedy)

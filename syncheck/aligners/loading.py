@@ -216,13 +216,14 @@ def _load_cached(alias: str, device: str | torch.device) -> Aligner:
     for known in asked:
         if (folder := known.folder()) is not None:
             logger.info("aligner %r is %s, from the cache", alias, known.name)
-            load: Callable[..., Aligner] = aligners.ClassifierAligner.load
+            aligner: Aligner  # from the folder, which asks the hub for nothing, under the name that a saved monitor has
             if known.needs is not None:
-                load, folder = aligners.AlignScoreAligner.load, folder / known.name.rpartition("/")[2]
+                aligner = aligners.AlignScoreAligner.load(folder / known.name.rpartition("/")[2], device=device)
             elif known.alias == "minicheck":
-                load = aligners.ClassifierAligner.load_minicheck
-            aligner = load(folder, device=device)  # which asks the hub for nothing
-            aligner.name = known.name  # which a saved monitor has
+                aligner = aligners.ClassifierAligner.load_minicheck(folder, device=device)
+            else:
+                aligner = aligners.ClassifierAligner.load(folder, device=device)
+            aligner.name = known.name
             return aligner
     if alias == AUTO and can_read():
         logger.info("aligner 'auto' is reader; the cache has none of %s", ", ".join(k.name for k in asked))

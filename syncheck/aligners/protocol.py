@@ -123,8 +123,10 @@ def scored_by_length(
 ) -> list[float]:
     """Score items in batches of similar length; the results are in the order of the items."""
     order = sorted(range(len(items)), key=lambda place: length(items[place]))
-    cuts = (order[start : start + BATCH] for start in range(0, len(order), BATCH))
-    scores = dict(zip(order, (s for cut in cuts for s in score([items[place] for place in cut])), strict=True))
+    scores: dict[int, float] = {}
+    for start in range(0, len(order), BATCH):
+        places = order[start : start + BATCH]
+        scores |= zip(places, score([items[place] for place in places]), strict=True)
     return [scores[place] for place in range(len(items))]
 
 

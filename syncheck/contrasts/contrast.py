@@ -21,7 +21,7 @@ from syncheck.results.types import Contrast, Evidence, SentenceScore, Support
 from syncheck.text.markup import marks_in, without_marks
 
 BANDS = (-1.0, 1.0)  # log-odds of support at which one band of the reader's verdicts ends and the next begins
-SURE = 0.9  # share over the ledger and in the highest band from which a rule speaks whatever others think
+SURE = 0.9  # share of true hits over the ledger and in the highest band from which a rule speaks, whatever others think
 RIGHT = 0.8  # share of true hits in a band from which a rule speaks there
 LIKELY = 0.6  # the same over all bands, where no aligner reads
 AS_CLOSE = 0.7  # share of the greatest closeness from which chunks are compared

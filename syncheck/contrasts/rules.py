@@ -15,8 +15,9 @@ from math import isclose
 from typing import Literal, cast
 
 from syncheck.base.files import asset_lines
-from syncheck.contrasts.lexicon import BOUNDED, CLASSES, IRREGULAR, NOON, SYMBOLS, Quantity
-from syncheck.contrasts.parsing import Fact, ParsedText, agree, are_comparable, facts_of, quantity_facts
+from syncheck.contrasts.lexicon import CLASSES, IRREGULAR, SYMBOLS
+from syncheck.contrasts.parsing import Fact, ParsedText, facts_of, quantity_facts
+from syncheck.contrasts.quantities import BOUNDED, NOON, Quantity, agree, are_comparable
 from syncheck.reading.tables import cells_in
 from syncheck.results.types import ContrastKind
 

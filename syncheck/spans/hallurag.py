@@ -21,7 +21,7 @@ from syncheck.results.types import TokenSignals
 from syncheck.spans.refind import Measure, SentenceEncoder
 from syncheck.spans.words import words_of
 from syncheck.text.sentences import Punkt
-from syncheck.text.sentences.boundaries import visible
+from syncheck.text.sentences.segmenter import visible
 
 LOWEST_PROBABILITY = 0.01
 LOWEST_SIMILARITY = 0.5

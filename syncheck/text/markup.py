@@ -44,7 +44,8 @@ def _pattern(name: str, *, final: bool = False) -> regex.Pattern[str]:
 def end_of_marks(text: str, at: int, *, seen: int, final: bool) -> int | None:
     """Find where the marks end that follow a full stop, whose sentence they belong to; ``at`` if there are none.
 
-    None if that depends on text after the first ``seen`` characters, which may come unless ``final``.
+    None if that depends on text after the first ``seen`` characters, which may come unless ``final``. Marks are in the
+    same line, and what follows them does not begin with a small letter.
     """
     end = at
     while True:

@@ -95,12 +95,12 @@ def lexical_shares(sentence: str, lexicon: ContextLexicon) -> LexicalShares:
     pairs = [_are_near(pair, lexicon) for pair in pairwise(stems)]
     return LexicalShares(
         stem_overlap=share(stems, lexicon.stems),
-        pair_overlap=share(pairs, {True}),
+        pair_overlap=sum(pairs) / len(pairs) if pairs else nan,
         copied_run=_longest_run(normalised, lexicon) / len(normalised) if normalised else nan,
         novel_words=log1p(len(set(stems) - lexicon.stems)),
         content_overlap=share(content, lexicon.words),
         bigram_overlap=share(list(pairwise(normalised)), lexicon.bigrams),
-        number_overlap=share([*filter(_is_number, normalised)], lexicon.numbers),
+        number_overlap=share([word for word in normalised if _is_number(word)], lexicon.numbers),
         name_overlap=share(names, lexicon.words),
     )
 
@@ -114,7 +114,10 @@ def novel_pairs(sentence: str, lexicon: ContextLexicon) -> float:
 
 @lru_cache(maxsize=4)
 def word_pattern(first: str = "", number: str = r"\d+(?:[.,]\d+)*") -> re.Pattern[str]:
-    """Build the pattern of words and numbers, at first use since it scans 130,000 characters; ``first`` goes first."""
+    """Build the pattern of words and numbers, at first use since it scans 130,000 characters.
+
+    ``first`` is an alternative that is tried before words, and ``number`` another pattern of numbers.
+    """
     # Accents, vowel signs and the like, which \w leaves out: they belong to the letter before them.
     marks = "".join(c for c in map(chr, range(0x300, 0x20000)) if unicodedata.category(c)[0] == "M")
     # What letters continue with; a zero-width (non-)joiner is inside a word, not at its end.
@@ -250,7 +253,8 @@ LIKELY_NATS = 2.5
 """The same for a short sentence with a function word of another language, where English alone is covered. Names in an
 English sentence reach this lead, but have no such word; see ``benchmarks/languages.py``."""
 SHORT = 8
-"""Words of a short sentence. A longer one reaches :data:`SURE_NATS`, unless it has a good deal of English too."""
+"""Largest number of words of a short sentence. A longer one in another language reaches :data:`SURE_NATS`, unless it
+has a good deal of English too."""
 FUNCTION_WORDS = {code: _WORDS[code] for code in ("de", "es", "fr", "it", "nl")}  # by language; rare in English
 IN_NAMES = _WORDS["in names"]  # they are in names of people and places, and count only at a sentence's beginning
 NO_LANGUAGE = frozenset({"ext", "zxx"})  # labels with which the identifier marks text in no language

@@ -24,7 +24,8 @@ from syncheck.aligners.protocol import OfNetwork, batches, check_asked
 from syncheck.aligners.reader.network import (
     CONTRADICTED,
     NOT_STATED,
-    SECOND_FILES,
+    SECOND_SHAPE,
+    SECOND_WEIGHTS,
     SUPPORTED,
     ReaderNetwork,
     ReadText,
@@ -45,10 +46,10 @@ if TYPE_CHECKING:
 SEEN_TOKENS, JOINT_TOKENS, CLAIM_TOKENS = 128, 64, 100
 """Largest number of tokens of the passages that a claim sees in the lower layers, of those that are read with it in the
 upper ones (unless the closest chunk alone has more), and of a claim."""
-WHOLE_TOKENS = 256  # of the passages, which the second network reads with a claim as one text
+WHOLE_TOKENS = 256  # largest number of tokens of the passages that the second network reads with a claim as one text
 DOUBT = 2.0  # log-odds, in absolute value, below which a balanced reader asks the second network
-KEPT_WINDOWS = 32  # of all contexts, after they were read; one takes 4 to 7 MB
-BATCH_TOKENS, CPU_BATCH_TOKENS = 4096, 1024  # read at once, on a GPU and on the CPU
+KEPT_WINDOWS = 32  # windows kept after they were read, over all contexts; one takes 4 to 7 MB
+BATCH_TOKENS, CPU_BATCH_TOKENS = 4096, 1024  # largest numbers of tokens read at once, on a GPU and on the CPU
 
 _LOADING = Lock()
 
@@ -72,9 +73,9 @@ class ReaderAligner(OfNetwork):
     Notes
     -----
     The lower layers of the first network read the passages once for all claims, in windows. There a claim sees at most
-    the 128 closest tokens of them; in the upper layers the closest of these and the claim are one text, in which all
-    words see each other. The second network reads the closest 256 tokens with the claim. A claim of more than 100 is
-    cut into parts, and its score is the lowest over these.
+    ``SEEN_TOKENS`` of them: the chunks closest to it, if there are more. In the upper layers the closest of these and
+    the claim are one text, in which all words see each other. The second network reads the closest ``WHOLE_TOKENS``
+    with the claim. A claim of more than ``CLAIM_TOKENS`` is cut into parts, and its score is the lowest over these.
     """
 
     languages = frozenset({"en"})
@@ -99,7 +100,8 @@ class ReaderAligner(OfNetwork):
         """Load the packaged reader, once per process and device, or one from a folder.
 
         A folder has ``reader.json``, ``adapter.safetensors`` and ``tokenizer.json``, and for efforts beyond ``fast``
-        ``second.json`` and ``second.safetensors``. Without an encoder on this machine, CheckpointError.
+        ``second.json`` and ``second.safetensors``. Another format, or an encoder that is not on this machine, raises
+        CheckpointError.
         """
         device = torch.device(device)
         if path is not None:
@@ -114,7 +116,7 @@ class ReaderAligner(OfNetwork):
     @classmethod
     def _read(cls, folder: Traversable, device: torch.device, name: str, *, is_kept: bool = False) -> ReaderAligner:
         network, tokenizer = read_reader(folder, is_kept=is_kept)
-        has_second = folder.joinpath(SECOND_FILES[0]).is_file()
+        has_second = folder.joinpath(SECOND_SHAPE).is_file()
         second = SecondNetwork(folder, device, is_kept=is_kept) if has_second else None
         return cls(network.to(device), tokenizer, name=name, second=second)
 
@@ -197,7 +199,7 @@ class SecondNetwork:
     @cached_property
     def sha256(self) -> str:
         """Digest of the file that holds what was trained."""
-        return sha256(self._folder.joinpath(SECOND_FILES[1]).read_bytes()).hexdigest()
+        return sha256(self._folder.joinpath(SECOND_WEIGHTS).read_bytes()).hexdigest()
 
     def on_texts(self, first: ReaderNetwork, tokenizer: Tokenizer) -> _NetworkOnTexts:
         """Load the network, which takes its embeddings from the first one, and the texts that it reads."""
@@ -237,9 +239,9 @@ class _NetworkOnTexts:
 
     def _read(self, windows: PassageWindows, numbers: Collection[int], room: int) -> dict[int, ReadWindow]:
         """Look up windows by number; those that are not kept are read, at most ``room`` tokens at once."""
-        kept = windows.read.copy()  # other threads may forget some meanwhile
-        read = {number: kept[number] for number in numbers if number in kept}
-        missing = sorted(number for number in numbers if number not in kept)
+        kept = {number: windows.read.get(number) for number in numbers}  # get, since other threads may forget some
+        read = {number: window for number, window in kept.items() if window is not None}
+        missing = sorted(number for number, window in kept.items() if window is None)
         for batch in batches([len(windows.ids[number]) + 1 for number in missing], room):
             new = self._network.read([windows.ids[number] for number in missing[batch]])
             read |= zip(missing[batch], new, strict=True)
@@ -293,7 +295,10 @@ class Part(NamedTuple):
 
 
 class PassageWindows:
-    """The chunks of a context, by their token ids, in windows of whole chunks; of a longer one, only the beginning."""
+    """The chunks of a context, by their token ids, in windows of whole chunks.
+
+    Of a chunk longer than a window only the beginning is read, with a warning.
+    """
 
     def __init__(self, chunks: Sequence[Sequence[int]]) -> None:
         self.ids: list[list[int]] = [[]]

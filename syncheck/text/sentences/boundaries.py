@@ -1,19 +1,18 @@
-"""Sentences of a growing text, cut once later text cannot change their boundaries, and their configuration."""
+"""Boundaries of sentences in a growing text, found once later text cannot change them, and their configuration."""
 
 from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from copy import copy
-from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise, takewhile
+from dataclasses import dataclass
+from itertools import pairwise, takewhile
 from typing import Literal, NamedTuple
 
 from syncheck.base.checks import check_choice
 from syncheck.base.errors import InputError
-from syncheck.results.types import SentenceSpan
-from syncheck.text.markup import Part, Reasoning, end_of_marks, ends_with_marks
+from syncheck.text.markup import end_of_marks, ends_with_marks
 from syncheck.text.sentences import rules
 
 LineBreaks = Literal["none", "paragraphs", "lists", "lines"]
@@ -93,8 +92,6 @@ _NEXT = " A"  # text that is put after a block for Punkt, which would divide "!!
 _LONGEST_MARK = 10  # number of characters at the start of a line that show whether there is a mark
 _WORDS = 2  # after a full stop, at whose starts Punkt runs: it may depend on all of the first word
 _READ_WORDS = 3  # that Punkt reads: the last, which may go on, the one before, which depends on it, and one more
-_ANOTHER = "A b c d"  # text that may follow a sentence, which ends before it if it is complete
-_MARK = re.compile(r"\W*(?:\d{1,3}|[a-z])[.):]\W*", re.IGNORECASE)  # a list's mark without its item
 _CJK_STOP = re.compile("[\u3002\uff01\uff1f\uff61]")
 
 
@@ -153,17 +150,6 @@ class BoundaryFinder:
     def fork(self) -> BoundaryFinder:
         """Make an independent copy."""
         return copy(self)
-
-    def breaks_off(self, last: str) -> bool:
-        """Tell whether a text ends before the end of its last sentence, which is given, or after a list's mark."""
-        last = last.strip()
-        if _MARK.fullmatch(last) or not is_checkable(last):
-            return is_checkable(last)
-        finder = self.fork()
-        finder.restart(0, block=0)
-        ends = [boundary.stop for boundary in finder.find(f"{last} {_ANOTHER}", final=True)]
-        ends += [place.end() for place in _CJK_STOP.finditer(last)]
-        return all(is_checkable(last[end:]) or end > len(last) for end in ends)
 
     def find(self, text: str, *, final: bool = False) -> list[Boundary]:
         """Find the boundaries that have become certain since the last call; all of them if the text is ``final``."""
@@ -311,137 +297,3 @@ def _stop_before(text: str, at: int) -> int:
     while at and text[at - 1].isspace():
         at -= 1
     return at
-
-
-class TextSegmenter:
-    """Cuts a growing text into sentences, regardless of how it is split into pieces.
-
-    Only a sentence that has not ended after ``max_characters`` is cut elsewhere than the rules say: at its last white
-    space before, if there is any. With ``after``, the text continues that one, which ends with a whole sentence.
-    """
-
-    def __init__(self, config: SegmenterConfig, *, after: str = "") -> None:
-        self._max_characters = config.max_characters
-        self._sentences = config.sentences
-        self._finder = BoundaryFinder(config)
-        self._start = self._last = len(after)  # of the open sentence, and of the last one that is closed
-        self._complete = 0  # sentences found in it, when several are taken as one
-        self._count = 0
-        self.text = after
-        if after:
-            self._finder.restart(len(after), block=after.rfind("\n") + 1)
-
-    def push(self, piece: str) -> list[SentenceSpan]:
-        """Add text and return the sentences that it closes, whose ``token_start`` and ``token_end`` are 0."""
-        self.text += piece
-        closed: list[SentenceSpan] = []
-        while (limit := self._limit()) < len(self.text):
-            # The cut at the limit must not depend on how much of the text after it is known.
-            ended = self._close_at(self._finder.find(self.text[: limit + 1]))
-            closed += ended or [self._cut(limit)]
-        return closed + self._close_at(self._finder.find(self.text))
-
-    def finish(self) -> list[SentenceSpan]:
-        """Close the open sentence at the end of the text."""
-        closed = self._close_at(self._finder.find(self.text, final=True))
-        if self.text[self._start :].strip():
-            closed.append(self._close(len(self.text)))
-            self._start = len(self.text)
-        return closed
-
-    @property
-    def breaks_off(self) -> bool:
-        """True if the text, which is finished, ends before the end of its last sentence, or after a list's mark."""
-        return self._finder.breaks_off(self.text[self._last :])
-
-    def _limit(self) -> int:
-        """Find the character after which the open sentence is cut; none while it is blank."""
-        start = self._start
-        while start < len(self.text) and self.text[start].isspace():
-            start += 1
-        return start + self._max_characters
-
-    def _close_at(self, boundaries: Iterable[Boundary]) -> list[SentenceSpan]:
-        """Close the open sentence at these boundaries, or at each n-th if n sentences are taken as one."""
-        closed: list[SentenceSpan] = []
-        for stop, after, _, _ in boundaries:
-            self._complete += 1
-            if self._complete == self._sentences:
-                closed.append(self._close(stop))
-                self._start, self._complete = after, 0
-        return closed
-
-    def _cut(self, limit: int) -> SentenceSpan:
-        """Close the open sentence within the limit, and read what follows as the start of another."""
-        start, _ = visible(self.text, self._start, limit)
-        spaces = [at for at in range(start + 1, limit + 1) if self.text[at].isspace()]
-        cut = spaces[-1] if spaces else limit
-        span = self._close(cut, truncated=True)
-        self._start, self._complete = cut, 0
-        self._finder.restart(cut, block=cut)
-        return span
-
-    def _close(self, end: int, *, truncated: bool = False) -> SentenceSpan:
-        span = SentenceSpan(self._count, *visible(self.text, self._start, end), 0, 0, truncated)
-        self._count, self._last = self._count + 1, self._start
-        return span
-
-
-class AnswerSegmenter:
-    """Cuts a growing answer into sentences as :class:`TextSegmenter` does, none of which has reasoning in it.
-
-    ``text`` is all of it, and ``spans`` are the sentences so far, of which a closing tag that nothing opened takes back
-    all before it. Without ``reasoning``, all text is the answer.
-    """
-
-    def __init__(self, config: SegmenterConfig, *, reasoning: bool = True) -> None:
-        self._config = config
-        self._reasoning = Reasoning() if reasoning else None
-        self._open, self._start = TextSegmenter(config), 0  # of what follows the last reasoning, and where that begins
-        self.text = ""
-        self.spans: list[SentenceSpan] = []
-
-    def push(self, piece: str) -> None:
-        """Add text."""
-        self._take(piece, is_last=False)
-
-    def finish(self) -> None:
-        """Close the open sentence at the end of the text."""
-        self._take("", is_last=True)
-        self._close(self._open.finish())
-
-    def _take(self, piece: str, *, is_last: bool) -> None:
-        at, self.text = len(self.text), self.text + piece
-        parts: Iterable[Part] = [("text", piece, at)]
-        for kind, text, start in parts if self._reasoning is None else self._reasoning.read(piece, is_last=is_last):
-            if kind == "not_text":
-                self.spans.clear()
-                self._open, self._start = TextSegmenter(self._config), start
-            elif kind == "text":
-                if start != self._start + len(self._open.text):
-                    self._close(self._open.finish())
-                    self._open, self._start = TextSegmenter(self._config), start
-                self._close(self._open.push(text))
-
-    def _close(self, spans: Iterable[SentenceSpan]) -> None:
-        for span in spans:
-            start, end = span.start + self._start, span.end + self._start
-            self.spans.append(replace(span, index=len(self.spans), start=start, end=end))
-
-
-def is_checkable(text: str) -> bool:
-    """Tell whether a sentence has a letter or digit of any script; one without makes no claim."""
-    return any(char.isalnum() for char in text)
-
-
-def spans_of(sentences: Sequence[str]) -> list[SentenceSpan]:
-    """Locate given sentences, which are joined as they are, in their text."""
-    text = "".join(sentences)
-    places = pairwise(accumulate(map(len, sentences), initial=0))
-    return [SentenceSpan(index, *visible(text, start, stop), 0, 0) for index, (start, stop) in enumerate(places)]
-
-
-def visible(text: str, start: int, stop: int) -> tuple[int, int]:
-    """Trim white space from both ends of a span; empty, at ``start``, if it has only white space."""
-    inner = text[start:stop].rstrip()
-    return start + (len(inner) - len(inner.lstrip())), start + len(inner)

@@ -28,7 +28,8 @@ _LONE_INITIAL = regex.compile(r"[^\W\d]\.$")
 class Punkt:
     """Cuts a text into sentences.
 
-    ``abbreviations`` are words in small letters whose full stop ends none, ``before_numbers`` such before a number.
+    ``abbreviations`` are words in small letters whose full stop ends no sentence; ``before_numbers`` only before a
+    number.
     """
 
     def __init__(self, abbreviations: Collection[str] = (), before_numbers: Collection[str] = ()) -> None:
@@ -220,7 +221,8 @@ _FULL_WIDTH_MARKS = frozenset("，；：")
 def ends_clause(text: str, start: int, stop: int, after: int) -> bool:
     """Tell whether a comma, semicolon or colon ends a clause; arguments as in :func:`ends_cjk_sentence`.
 
-    White space must follow, except after full-width marks. "1,000", "May 5, 2003" and "e.g., this" have no such mark.
+    White space must follow, except after full-width marks. The marks in "1,000", "May 5, 2003" and "e.g., this" end
+    none.
     """
     if stop == after and text[after] in CLOSERS:
         return False
@@ -307,7 +309,7 @@ def _ends_json_value(text: str, start: int, stop: int) -> bool:
 
 
 def item_text_start(text: str, at: int, *, final: bool) -> int | None:
-    """Find where the text of an item or heading begins whose line begins ``at`` a visible character.
+    """Find where the text of an item or heading begins, if its line begins at the visible character ``at``.
 
     ``at`` if there is no mark, and None if that depends on later text, which may come unless ``final``.
     """

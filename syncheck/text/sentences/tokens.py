@@ -1,4 +1,4 @@
-"""Text of tokens as they arrive, tokens of a text that is given, and sentences of a response by its tokens.
+"""Text of tokens as they arrive, tokens of a text that is given, and the tokens that belong to a sentence.
 
 A token whose text ends at or before the first character of the next sentence belongs to the earlier sentence. One that
 starts there, or has only the space before it and its text, belongs to the later sentence. One with text of both stays
@@ -10,15 +10,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from copy import copy
-from dataclasses import replace
-from itertools import accumulate, pairwise
-from os.path import commonprefix
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from syncheck.base.errors import InputError, PromptError
+from syncheck.base.errors import PromptError
 from syncheck.results.types import SentenceSpan
-from syncheck.text.sentences.boundaries import Boundary, BoundaryFinder, SegmenterConfig, spans_of, visible
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -84,7 +80,10 @@ CharSpan = tuple[int, int]
 
 
 def first_token_from(start: int, text: str, char_spans: Sequence[CharSpan], *, lowest: int) -> int:
-    """Find the first token, from ``lowest`` on, of the sentence that starts at a character, which is in the text."""
+    """Find the first token, from ``lowest`` on, of the sentence that starts at a character, which is in the text.
+
+    ``char_spans`` has the characters of each token in the text so far; the last one must reach ``start``.
+    """
     count = len(char_spans)
     first = bisect_right(char_spans, start, lo=min(lowest, count), key=lambda chars: chars[1])
     if first < count and text[char_spans[first][0] : start].strip():
@@ -180,143 +179,3 @@ def _located(given: str, pieces: Iterable[str]) -> list[CharSpan]:
             places += [(start, at)] * waiting
             waiting = 0
     return [*places, *[(at, len(given))] * waiting]
-
-
-class IncrementalSegmenter:
-    """Cuts a growing response into sentences; by default, those that NLTK's untrained Punkt finds in the whole text.
-
-    Reported sentences depend on the text alone, not on its tokens, and never change. Only one that has not ended after
-    ``max_tokens`` is cut after the last of these tokens that completes a character.
-    """
-
-    def __init__(self, config: SegmenterConfig) -> None:
-        self._max_tokens = config.max_tokens
-        self._sentences = config.sentences
-        self._finder = BoundaryFinder(config)
-        self._text = ""
-        self._char_spans: list[CharSpan] = []
-        self._starts: list[tuple[int, int]] = []  # of each sentence reported: its first character, its block
-        self._token_start = 0  # the open sentence's first token
-        self._char_start = 0  # its first character
-        self._block = 0  # and its block
-        self._complete = 0  # sentences found in it, when several are taken as one
-
-    @property
-    def text(self) -> str:
-        """The response so far."""
-        return self._text
-
-    @property
-    def char_spans(self) -> list[CharSpan]:
-        """Characters ``(start, stop)`` of each token in :attr:`text`, half-open."""
-        return self._char_spans
-
-    def push(self, text: str) -> list[SentenceSpan]:
-        """Add the text of one token and return the sentences that it closes, usually as the first of the next one."""
-        start = len(self._text)
-        self._text += text
-        self._char_spans.append((start, len(self._text)))
-        boundaries = self._finder.find(self._text)
-        closed = self._close_at(boundaries) if boundaries else []
-        while text and len(self._char_spans) - self._token_start > self._max_tokens:
-            closed.append(self._cut())
-            closed += self._close_at(self._finder.find(self._text))
-        return closed
-
-    def finish(self, text: str = "") -> list[SentenceSpan]:
-        """Close the open sentence at the end of the response, with all remaining tokens.
-
-        ``text`` is text of the last token that was held back (:meth:`Detokenizer.flush`).
-        """
-        if text:
-            self._text += text
-            self._char_spans[-1] = (self._char_spans[-1][0], len(self._text))
-        closed = self._close_at(self._finder.find(self._text, final=True))
-        has_tokens = self._starts and self._token_start < len(self._char_spans)
-        if has_tokens or self._text[self._char_start :].strip():
-            closed.append(self._close(len(self._text), len(self._char_spans)))
-            self._restart(len(self._text), len(self._text))
-        return closed
-
-    @property
-    def breaks_off(self) -> bool:
-        """True if the response, which is finished, ends before the end of its last sentence, or after a list's mark."""
-        return self._finder.breaks_off(self._text[self._starts[-1][0] :] if self._starts else "")
-
-    def fork(self) -> IncrementalSegmenter:
-        """Make an independent copy that continues from here."""
-        twin = copy(self)
-        twin._char_spans, twin._starts = self._char_spans.copy(), self._starts.copy()
-        twin._finder = self._finder.fork()
-        return twin
-
-    def rewound(self, tokens: int, *, sentences: int) -> IncrementalSegmenter:
-        """Make a copy rewound to a reported boundary, with so many tokens and sentences."""
-        twin = self.fork()
-        twin._char_spans = self._char_spans[:tokens]
-        twin._text = self._text[: twin._char_spans[-1][1]] if tokens else ""
-        twin._token_start = tokens
-        char, block = [*self._starts, (self._char_start, self._block)][sentences]
-        twin._starts = self._starts[:sentences]
-        twin._restart(min(char, len(twin._text)), block)
-        return twin
-
-    def _restart(self, char: int, block: int) -> None:
-        """Open a sentence at a character and read the text after it again."""
-        self._char_start, self._block, self._complete = char, block, 0
-        self._finder.restart(char, block=block)
-
-    def _close_at(self, boundaries: Iterable[Boundary]) -> list[SentenceSpan]:
-        """Close the open sentence at these boundaries, or at each n-th if n sentences are taken as one."""
-        closed: list[SentenceSpan] = []
-        for stop, after, block, _ in boundaries:
-            token_end = first_token_from(after, self._text, self._char_spans, lowest=self._token_start)
-            if token_end - self._token_start > self._max_tokens:
-                break  # too long: push cuts it and reads what follows again
-            self._complete += 1
-            if self._complete == self._sentences:
-                closed.append(self._close(stop, token_end))
-                self._char_start, self._block, self._complete = after, block, 0
-        return closed
-
-    def _cut(self) -> SentenceSpan:
-        """Close the open sentence after the last token within the limit that has text; no character is divided."""
-        limit = self._token_start + self._max_tokens
-        opened = range(self._token_start, len(self._char_spans))
-        with_text = [t for t in opened if self._char_spans[t][0] < self._char_spans[t][1]]
-        last = max((t for t in with_text if t < limit), default=with_text[0])
-        cut = self._char_spans[last][1]
-        span = self._close(cut, last + 1, truncated=True)
-        self._restart(cut, cut)
-        return span
-
-    def _close(self, end: int, token_end: int, *, truncated: bool = False) -> SentenceSpan:
-        start, end = visible(self._text, self._char_start, end)
-        span = SentenceSpan(len(self._starts), start, end, self._token_start, token_end, truncated)
-        self._starts.append((self._char_start, self._block))
-        self._token_start = token_end
-        return span
-
-
-def segment_given(token_texts: Sequence[str], sentences: Sequence[str]) -> list[SentenceSpan]:
-    """Assign tokens, by their texts, to given sentences; the texts of both, joined, must be the response.
-
-    A token of white space belongs to the sentence whose string contains it. Texts that differ raise InputError.
-    """
-    text, joined = "".join(token_texts), "".join(sentences)
-    if joined != text:
-        at = len(commonprefix((text, joined)))
-        raise InputError(
-            f"the joined sentences must equal the response; they differ from character {at} on: expected "
-            f"{text[at : at + 40]!r}, found {joined[at : at + 40]!r}; pass them in order, with all white space"
-        )
-    char_spans = list(pairwise(accumulate(map(len, token_texts), initial=0)))
-    stops = accumulate(map(len, sentences))
-    spans: list[SentenceSpan] = []
-    token = 0
-    for span, after in zip(spans_of(sentences), stops, strict=True):
-        is_last = span.index == len(sentences) - 1
-        token_end = len(char_spans) if is_last else first_token_from(after, text, char_spans, lowest=token)
-        spans.append(replace(span, token_start=token, token_end=token_end))
-        token = token_end
-    return spans
