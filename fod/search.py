@@ -285,7 +285,7 @@ def search_steps(config: FODConfig, thresholds: Thresholds) -> Steps:
         for c in passed or (candidates if annotate else ()):
             failing = [s for s in c.sentences if c.fault or not passes(s, tau_2)]
             pool.append(open_beams[c.parent].extended(c, failing=failing))
-        is_over = not passed and not annotate
+        is_over = not passed and not (annotate and candidates)
         kept = beams if is_over else tuple(sorted(pool, key=lambda b: -_worth(b, tau_2))[: config.beam_size])
         rounds.append(Round(tuple(candidates), tuple(passed), kept))
         beams = kept

@@ -319,3 +319,8 @@ class TestConfig:
 
 def test_an_empty_beam_has_no_faithfulness():
     assert Beam().faithfulness == -1.0
+
+
+def test_annotate_ends_where_nothing_is_proposed():
+    result, _ = run([("a", 0.1)], {"": []}, on_exhausted="annotate")
+    assert (result.stop, result.beam.sentences) == ("nothing_passed", ())
