@@ -247,7 +247,7 @@ TERSE = 4
 def is_beside(text: str, relevance: float | None, least: float) -> bool:
     """Tell whether an answer opens beside the question.
 
-    A sentence with a pronoun in place of its subject, or of up to four words, is not judged by its ``relevance``.
+    A sentence that opens with a pronoun, or of up to four words and a full stop, is not judged by its ``relevance``.
     """
     text = text.strip()
     is_terse = len(text.split()) <= TERSE and text.endswith((".", "!"))

@@ -5,6 +5,7 @@ from test_branch import PASSAGE, QUESTION, RIGHT, WRONG, answer, decoder, prompt
 
 from fod import FODConfig, FODGenerator, RepairConfig
 from fod.config import ABSTENTION
+from fod.guards import is_echo
 from syncheck import Monitor
 from syncheck.report import render_html, render_text
 from syncheck.results import Answer, Case
@@ -209,3 +210,22 @@ def test_an_empty_answer_is_the_refusal_in_every_way(kind):
     by_model = fod.monitor.model.generate(**prompt.inputs(), custom_generate=fod, prompt=prompt, **given)
     for ids in (out.sequences, fod.generate(prompt, **given), by_model):
         assert fod.tokenizer.decode(ids[0, len(prompt.with_context_ids) :]) == "No more."
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "expected"),
+    [
+        ("What does the pass cost?", "What does the pass cost", True),
+        ("What does the pass cost:", "What does the pass cost?", True),
+        ("Does the pass for adults cost 20 euros?", "does a pass for adults cost 20 euros?", False),
+        (
+            "The pass for two adults is valid by bus on Sundays.",
+            "Is the pass for two adults valid by bus on Sundays?",
+            False,
+        ),
+        ("The pass costs 20 euros.", "What does the pass cost?", False),
+        ("...", "", False),
+    ],
+)
+def test_an_echo_repeats_the_question_and_does_not_answer_it(text, question, expected):
+    assert is_echo(text, question) is expected
