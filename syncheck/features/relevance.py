@@ -40,7 +40,8 @@ MOST_NEW = 8
 
 _MEMBER = re.compile(r"\"[^\"]*\"\s*:")
 _LISTED = re.compile(r"^[-*+\u2022\u25e6\u25aa]\s+")
-_OBJECT = re.compile(r"\{[^{}]*\}")
+_OBJECTS = re.compile(r"\{(?:[^{}]++|\{[^{}]*+\})*+\}"), re.compile(r"\{[^{}]*+\}")
+"""JSON objects, those that have others in them first."""
 _AMOUNT = re.compile(r"\bhow (?:many|much|long|old|far|often|big|large|tall|high|deep|heavy)\b|\b(?:price|cost|fee)\b")
 _TIME = re.compile(r"\bwhen\b|\bwhat (?:time|date|year|day)\b")
 _PERSON = re.compile(r"\bwho(?:m|se)?\b")
@@ -124,8 +125,11 @@ def _quoted(chunk: Chunk, passages: Sequence[str]) -> str:
         return quote
     start, end = chunk.place
     if _MEMBER.match(passage, start, end):
-        around = next((m[0] for m in _OBJECT.finditer(passage) if m.start() < start and end < m.end()), "")
-        return around if 0 < number_of_words(around) <= LONG_WORDS else quote
+        for pattern in _OBJECTS:
+            around = next((m[0] for m in pattern.finditer(passage) if m.start() < start and end < m.end()), "")
+            if 0 < number_of_words(around) <= LONG_WORDS:
+                return around
+        return quote
     if quote.startswith("|"):
         above = takewhile(lambda line: line.lstrip().startswith("|"), reversed(passage[:start].splitlines()))
         header = next(reversed(list(above)), "").strip()

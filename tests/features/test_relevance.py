@@ -90,6 +90,8 @@ def test_a_row_is_quoted_with_its_header_and_a_value_with_its_object():
     assert closest_evidence("How much storage does Plus have?", [table]).text == "| Plan | Storage |\n| Plus | 50 GB |"
     record = '{"item": "tile cutter", "back_on": "2026-12-03"}'
     assert closest_evidence("When will the tile cutter be back?", [f"Tools: {record}"]).text == record
+    cup = '{"event": "autumn cup", "entry": {"deadline": "2026-11-14", "fee": 15}}'
+    assert closest_evidence("Until when can I enter the autumn cup?", [cup]).text == cup
     stock = {"item": "tile cutter", "notes": 40 * "wet "}
     assert closest_evidence("Where is the tile cutter?", [json.dumps(stock)]).text == '"item": "tile cutter"'
 
