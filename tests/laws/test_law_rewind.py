@@ -161,7 +161,7 @@ def test_an_answer_repaired_by_branching(any_family, prompt):
     """Sentences replaced, hidden and gone on after: what is shown has the signals of one pass over all of it."""
     config = MonitorConfig(schema="syncheck.v3", layers=any_family.layers, segmenter=SegmenterConfig(max_tokens=4))
     monitor = FickleMonitor(any_family.model, any_family.tokenizer, config=config)
-    options = RepairConfig(plausibility=0.0, branches=2, max_skips=8, max_sentences=5)
+    options = RepairConfig(plausibility=0.0, branches=2, max_skips=8, max_sentences=5, opening_relevance=0.0)
     plan = prepare_generation(any_family.model, prompt, max_new_tokens=23)  # as many as LongRoPE lets it write
     with monitor.session(prompt) as watched:
         propose = BranchProposer(watched, plan, options)
