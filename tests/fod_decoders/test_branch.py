@@ -92,7 +92,16 @@ def test_an_answer_does_not_open_beside_the_question(said, options, kept):
     assert out.report.response.strip() == (kept or said)
     if kept:
         assert [node.reason for node in out.trace][0].startswith("hidden: it is beside the question")
-        assert len(out.search.rounds[0].candidates) == 1  # no branch was tried
+
+
+def test_no_branch_is_tried_in_place_of_what_is_beside_the_question():
+    beside, about = "The shop sells bread and milk. Lyon is large.", "Lyon is large."
+    supports = dict.fromkeys((beside, "The shop sells bread and milk.", about), 0.9)
+    tried = {
+        least: answer(decoder({beside: 0.6, about: 0.4}, supports, opening_relevance=least)) for least in (0.3, 0.0)
+    }
+    assert [len(step.candidates) for step in tried[0.3].search.rounds][0] == 1
+    assert tried[0.3].report.response.strip() == about and tried[0.0].report.response == beside
 
 
 class TestRunnerUps:
