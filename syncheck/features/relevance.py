@@ -16,7 +16,7 @@ from syncheck.base.errors import InputError
 from syncheck.contrasts.parsing import ParsedText, parse
 from syncheck.reading.claim import is_label, is_question
 from syncheck.reading.evidence import Chunk, Context
-from syncheck.reading.tables import LONG_WORDS, number_of_words
+from syncheck.reading.tables import number_of_words
 from syncheck.results.report import Report
 from syncheck.results.types import WITHOUT_CLAIM, Evidence, Query
 from syncheck.text.sentences.rules import ENGLISH_ABBREVIATIONS
@@ -38,10 +38,7 @@ LEAST_QUOTED = 3
 MOST_NEW = 8
 """Number of new words from which more do not count."""
 
-_MEMBER = re.compile(r"\"[^\"]*\"\s*:")
 _LISTED = re.compile(r"^[-*+\u2022\u25e6\u25aa]\s+")
-_OBJECTS = re.compile(r"\{(?:[^{}]++|\{[^{}]*+\})*+\}"), re.compile(r"\{[^{}]*+\}")
-"""JSON objects, those that have others in them first."""
 _AMOUNT = re.compile(r"\bhow (?:many|much|long|old|far|often|big|large|tall|high|deep|heavy)\b|\b(?:price|cost|fee)\b")
 _TIME = re.compile(r"\bwhen\b|\bwhat (?:time|date|year|day)\b")
 _PERSON = re.compile(r"\bwho(?:m|se)?\b")
@@ -116,20 +113,11 @@ class Asked:
 
 
 def _quoted(chunk: Chunk, passages: Sequence[str]) -> str:
-    """Quote a chunk with what it stands under: a row with its header, an item with its headings.
-
-    A value of JSON is quoted as its whole object, if that is short.
-    """
+    """Quote a chunk with what it stands under: a row with its header, an item with its headings."""
     passage, quote = passages[chunk.passage], chunk.quoted_from(passages)
-    if chunk.place is None:
+    if chunk.place is None or quote.startswith("{"):
         return quote
-    start, end = chunk.place
-    if _MEMBER.match(passage, start, end):
-        for pattern in _OBJECTS:
-            around = next((m[0] for m in pattern.finditer(passage) if m.start() < start and end < m.end()), "")
-            if 0 < number_of_words(around) <= LONG_WORDS:
-                return around
-        return quote
+    start = chunk.place[0]
     if quote.startswith("|"):
         above = takewhile(lambda line: line.lstrip().startswith("|"), reversed(passage[:start].splitlines()))
         header = next(reversed(list(above)), "").strip()

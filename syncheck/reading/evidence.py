@@ -24,7 +24,7 @@ import regex
 from syncheck.base.checks import names_of
 from syncheck.base.files import asset_words
 from syncheck.reading.structure import units
-from syncheck.reading.tables import Cut, number_of_words
+from syncheck.reading.tables import LONG_WORDS, Cut, number_of_words
 from syncheck.results.types import Query
 from syncheck.text.notation import written_out
 from syncheck.text.sentences import SentenceCutter
@@ -46,9 +46,13 @@ _LETTER = r"\p{L}\p{N}"
 _MARK = r"[\p{Mn}\p{Mc}--[\ufe00-\ufe0f\U000e0100-\U000e01ef]]"
 """Accents and vowel signs, which belong to the letter before them, but not variation selectors."""
 _WORD = regex.compile(
-    r"(?V1)[0-9A-Za-z]++(?=[\0-\x7f]|\Z)|"  # nothing else: quick, and true of most words
+    r"(?V1)\d++(?:[.,]\d++)+|"
+    r"[0-9A-Za-z]++(?=[\0-\x7f]|\Z)|"  # nothing else: quick, and true of most words
     rf"[[{_LETTER}]--[{_UNSPACED}]][[{_LETTER}{_MARK}]--[{_UNSPACED}]]*|[[{_LETTER}]&&[{_UNSPACED}]]{_MARK}*"
 )
+_MEMBER = re.compile(r"\"[^\"]*\"\s*:")
+_OBJECTS = re.compile(r"\{(?:[^{}]++|\{[^{}]*+\})*+\}"), re.compile(r"\{[^{}]*+\}")
+"""JSON objects, those that have others in them first."""
 _ANSWER = re.compile(r"(?:Yes|No)\b")
 """Beginning of an answer, which is read with the question before it."""
 _CJK_SENTENCE = re.compile(r"""[^。！？｡]+(?:[。！？｡][。！？｡"')\]}’”）］｝〉》」』】〕｣]*)?|[。！？｡]+""")
@@ -73,10 +77,19 @@ class Chunk:
         return f"{self.title}: {self.text}" if self.title else self.text
 
     def quoted_from(self, passages: Sequence[str]) -> str:
-        """Quote it as its passage has it; a piece that stands in the passage is quoted alone."""
+        """Quote it as its passage has it, and a value of JSON as its object, if that has at most ``LONG_WORDS`` words.
+
+        A piece that stands in the passage is quoted alone.
+        """
         if self.place is None:
             return self.text
-        quote = passages[self.passage][slice(*self.place)].strip()
+        passage, (start, end) = passages[self.passage], self.place
+        if _MEMBER.match(passage, start, end):
+            for pattern in _OBJECTS:
+                around = next((m[0] for m in pattern.finditer(passage) if m.start() < start and end < m.end()), "")
+                if 0 < number_of_words(around) <= LONG_WORDS:
+                    return around
+        quote = passage[start:end].strip()
         return self.text if self.text in quote else quote
 
 

@@ -198,9 +198,9 @@ def _key_values(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     return list(map(read, lines[number:stop])), stop
 
 
-_MARKED = r"\s*(?:(?:Q|Question|FAQ)\s*\d*\s*[:.)]\s*|(?:[-*\u2022#>]+|\d+[.)])\s+|\*\*)"
+_MARKED = r"\s*(?:(?:Q|Question|FAQ)\s*\d*\s*[:.)]\s*|(?:[-*\u2022#]+|\d+[.)])\s+|\*\*)"
 _QUESTION = re.compile(
-    rf"(?:{_MARKED})?\*{{0,2}}(?:am|are|can|could|did|do|does|has|have|how|is|may|must|shall|should|was|were|what|when|where|"
+    rf"(?:{_MARKED})?\*{{0,2}}(?:(?:dear|hello|hey|hi)\b[^,?]{{0,30}},\s+)?(?:am|are|can|could|did|do|does|has|have|how|is|may|must|shall|should|was|were|what|when|where|"
     r"which|who|whom|whose|why|will|would)\b[^?]{1,160}\?\*{0,2}",
     re.IGNORECASE,
 )
@@ -216,9 +216,10 @@ def _asked(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     line, none = lines[number], (None, number + 1)
     if "?" not in line.text:
         return none
-    sentences = [sentence.strip() for sentence in cut(line.text)]
+    depth, written = _unquoted(line.text)
+    sentences = [sentence.strip() for sentence in cut(written)]
     asks = [_QUESTION.fullmatch(sentence) is not None for sentence in sentences]
-    if len(sentences) > 1 or not any(asks):
+    if len(sentences) > 1 and not (depth and asks[-1]) or not any(asks):
         joined = _with_answers(line, sentences, asks) if any(asks) else []
         return joined if 0 < len(joined) < len(sentences) else None, number + 1
     after = number + 1
@@ -226,17 +227,24 @@ def _asked(lines: Sequence[Line], number: int, cut: Cut) -> Part:
         after += 1
     if after >= min(len(lines), number + 3):
         return none
-    answer = lines[after].text.strip()
-    is_marked = bool(_BY_MARK.match(line.text) or _ANSWER.match(answer))
-    if "?" in answer or answer[0] in "#|<{[`" or (_BY_MARK.match(answer) and not _ANSWER.match(answer)):
+    of_answer, answer = _unquoted(lines[after].text)
+    is_marked = bool(of_answer < depth or _BY_MARK.match(written) or _ANSWER.match(answer))
+    if "?" in answer or of_answer > depth or not answer or answer[0] in "#|<{[`" or (_BY_MARK.match(answer) and not _ANSWER.match(answer)):
         return none
     is_short = number_of_words(answer) * 2 <= SHORT_ANSWER_WORDS and answer[-1] in ".!"
     is_short = is_short or _YES_NO.match(answer) is not None
     if not is_marked and (after > number + 1 or not is_short):
         return none
     parts = [answer] if number_of_words(answer) <= LONG_WORDS else [piece.strip() for piece in cut(answer)]
-    first = Unit(f"{sentences[0]} {parts[0]}", line.start, lines[after].end)
-    return [first, *(lines[after].as_unit(piece) for piece in parts[1:])], after + 1
+    first = Unit(f"{sentences[-1]} {parts[0]}", line.start, lines[after].end)
+    before = [line.as_unit(sentence) for sentence in sentences[:-1]]
+    return [*before, first, *(lines[after].as_unit(piece) for piece in parts[1:])], after + 1
+
+
+def _unquoted(line: str) -> tuple[int, str]:
+    """Split a line of a mail into the number of its quotation marks and what is quoted."""
+    written = line.lstrip("> \t")
+    return line.removesuffix(written).count(">"), written.rstrip()
 
 
 def _with_answers(line: Line, sentences: Sequence[str], asks: Sequence[bool]) -> list[Unit]:

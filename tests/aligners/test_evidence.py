@@ -137,6 +137,15 @@ def test_coverage_is_the_share_of_content_words():
     assert index.coverage("It is so.") == 0.0
 
 
+def test_a_number_with_marks_is_one_word():
+    assert distinct_words("Weighs 1.5 kg in 10.2.1, at 9:30.") == ["weigh", "1.5", "kg", "in", "10.2.1", "at", "9", "30"]
+
+
+def test_modal_verbs_do_not_choose_evidence():
+    index = EvidenceIndex(["The gate opens to cars on Saturdays.", "Half plots carry cans.", "Dogs are welcome."])
+    assert index.best("You can drive in on a Saturday.", 1) == [0]
+
+
 def test_distinct_words_lower_case_without_plural_s():
     assert distinct_words("The cats' house, THE houses: this is 1990s glass.") == [
         "the",

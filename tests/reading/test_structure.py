@@ -180,6 +180,15 @@ def test_a_short_key_with_its_value_is_read_with_the_headings_that_it_stands_und
             ["Is parking free? No.", "Is breakfast included? Yes, until 10."],
         ),
         ("Q: Can I pay by card?\nA: Only above 10 EUR.", ["Q: Can I pay by card? A: Only above 10 EUR."]),
+        (
+            "> Hi, is court B playable?\n\nNot yet. The drain was replaced, but clay needs two dry weeks. Court A is.",
+            ["Hi, is court B playable? Not yet. The drain was replaced, but clay needs two dry weeks. Court A is."],
+        ),
+        (
+            "> Hello team. When do you open?\nAt six.\n> > Can I park?\n> No.\nSee you!\n> Is it far?",
+            ["Hello team.", "When do you open? At six.", "Can I park? No.", "See you!", "> Is it far?"],
+        ),
+        ("Can I park?\n> No.", ["Can I park?", "> No."]),
         ("## What is the deposit?\n\n200 EUR. It is paid back.", ["## What is the deposit? 200 EUR. It is paid back."]),
         (
             "We have 20 rooms. Is there a pool? No. It closed.",
@@ -235,7 +244,9 @@ def test_prose_is_cut_as_before(passage):
         (DICTIONARY, "WiFi: None", "'WiFi': None"),
         (MARKUP, "There are 40 spaces.", "There are <b>40</b> spaces."),
         ("Q: Can I pay by card?\r\nA: No cards.", "Pay by card", "Q: Can I pay by card?\r\nA: No cards."),
-        ('```json\r\n{"a": 1,\r\n "tls": true}\r\n```', "tls true", '"tls": true'),
+        ('```json\r\n{"a": 1,\r\n "tls": true}\r\n```', "tls true", '{"a": 1,\r\n "tls": true}'),
+        ('{"x": "' + "word " * 50 + '", "cup": {"fee": 15}}', "The fee is 15.", '{"fee": 15}'),
+        ('{"fee": 15, "text": "' + "word " * 50 + '"}', "The fee is 15.", '"fee": 15'),
     ],
 )
 def test_evidence_is_quoted_as_the_passage_has_it(passage, claim, quote):
