@@ -229,7 +229,8 @@ def _asked(lines: Sequence[Line], number: int, cut: Cut) -> Part:
         return none
     of_answer, answer = _unquoted(lines[after].text)
     is_marked = bool(of_answer < depth or _BY_MARK.match(written) or _ANSWER.match(answer))
-    if "?" in answer or of_answer > depth or not answer or answer[0] in "#|<{[`" or (_BY_MARK.match(answer) and not _ANSWER.match(answer)):
+    is_other = of_answer > depth or "?" in answer or answer[:1] in ("", *"#|<{[`")
+    if is_other or (_BY_MARK.match(answer) and not _ANSWER.match(answer)):
         return none
     is_short = number_of_words(answer) * 2 <= SHORT_ANSWER_WORDS and answer[-1] in ".!"
     is_short = is_short or _YES_NO.match(answer) is not None
