@@ -41,7 +41,13 @@ DECODERS = (GREEDY, CAD, BEST, RERANKED, SEARCH, BRANCHES)
 CHOSEN = FOLDER / "chosen.json"
 """What ``choose`` has chosen."""
 ALL_BRANCHES = fod.RepairConfig(
-    backtrack_threshold=1.0, prune_threshold=1.0, repair_from=0.0, opening_relevance=0.0, max_skips=1
+    backtrack_threshold=1.0,
+    prune_threshold=1.0,
+    repair_from=0.0,
+    opening_relevance=0.0,
+    max_skips=1,
+    branches=4,
+    cuts=2,
 )
 """Nothing passes: two greedy sentences, each with its branches."""
 ALPHAS = (0.25, 0.5, 1.0)
@@ -53,6 +59,7 @@ LEAST = 0.6
 REPAIRED_FROM = (0.0, 0.25, 0.35, 0.4, 0.45, 0.5)
 """Least mean probabilities of a sentence that is repaired, to choose from."""
 OPTIONS: Mapping[str, Sequence[Any]] = {
+    "branches": (0, 1, 2, 4),
     "cuts": (0, 1, 2),
     "exact_names": (True, False),
     "clear_pronouns": (True, False),
@@ -69,6 +76,8 @@ KEPT = 0.9
 """Least share of what greedy sentences truly answer that the chosen settings keep."""
 NEARLY = 0.03
 """Share of faithful sentences that may be given up for a cheaper decoder."""
+AS_CHEAP = 1.02
+"""Times the fewest tokens that count as no more."""
 DRAWS = 2000
 
 
@@ -153,14 +162,19 @@ def candidates(sets: Sequence[QuestionSet], alphas: Sequence[float], turns: int,
                 output_of = generator.generate(
                     prompt, seed=0, max_new_tokens=MAX_NEW_TOKENS, return_dict_in_generate=True
                 )
-                rounds = [[_candidate(each) for each in step.candidates] for step in output_of.search.rounds]
+                rounds = [
+                    [_candidate(each, step.candidates[0]) for each in step.candidates]
+                    for step in output_of.search.rounds
+                ]
                 entry = {"set": asked.name, "question": question, "alpha": alpha, "rounds": rounds}
                 file.write(json.dumps(entry, ensure_ascii=False) + "\n")
                 file.flush()
 
 
-def _candidate(each: Any) -> Mapping[str, Any]:  # noqa: ANN401 - a candidate of the search
+def _candidate(each: Any, written: Any) -> Mapping[str, Any]:  # noqa: ANN401 - candidates of the search
     return {
+        "row": each.handle[1],  # of its round: 0 is the greedy sentence, 1 the branch from its least certain token
+        "opens": each.token_ids[:1] != written.token_ids[:1],
         "text": " ".join(each.text.split()),
         "score": each.lowest,
         "log_prob": each.log_prob,
@@ -188,7 +202,7 @@ def is_at_fault(candidate: Mapping[str, Any], config: fod.RepairConfig) -> bool:
 def tried(step: Round, config: fod.RepairConfig) -> list[Mapping[str, Any]]:
     """List the branches that are tried, the best ones first."""
     cuts = [each for each in step[1:] if each["is_cut"]][: config.cuts]
-    branches = [each for each in step[1:] if not each["is_cut"]] + cuts
+    branches = [c for c in step[1:] if not c["is_cut"] and (c["opens"] or c["row"] <= config.branches)] + cuts
     return sorted(branches, key=lambda c: (c["keeps_subject"], not c["is_cut"], c["log_prob"]), reverse=True)
 
 
@@ -247,8 +261,8 @@ def best(
     """Choose the thresholds and ``repair_from``, and one of the options; with its sums and tokens.
 
     Of all settings whose released sentences answer at least ``KEPT`` of what the greedy ones do, and of which the share
-    of faithful sentences is within ``NEARLY`` of the largest, it is the one with the fewest tokens; of several, that
-    with the largest share, then the strictest.
+    of faithful sentences is within ``NEARLY`` of the largest, it is the one with the fewest tokens; of those with
+    hardly more (``AS_CHEAP``), that with the largest share, then the strictest.
     """
     found: list[tuple[float, int, fod.RepairConfig, tuple[int, int, int], NDArray[np.float64]]] = []
     for option in options:
@@ -263,7 +277,9 @@ def best(
         return None
     most = max(share for share, *_ in found)
     near = [each for each in found if each[0] >= most - NEARLY]
-    _, tokens, option, place, sums_of = min(near, key=lambda each: (each[1], -each[0], -each[2].least_relevance))
+    limit = AS_CHEAP * min(count for _, count, *_ in near)
+    cheap = [each for each in near if each[1] <= limit]
+    _, tokens, option, place, sums_of = min(cheap, key=lambda each: (-each[0], each[1], -each[2].least_relevance))
     least, one, other = place
     thresholds = {"backtrack_threshold": float(GRID[one]), "prune_threshold": float(GRID[other])}
     return replace(option, repair_from=REPAIRED_FROM[least], **thresholds), sums_of, tokens
@@ -281,8 +297,7 @@ def choose(path: Path, folder: Path | None) -> None:
     of_alpha = {alpha: [own[key] for key in own if key in shared] for alpha, own in steps.items()}
     greedy = np.sum([value(step[0]) for rounds in of_alpha[min(of_alpha)] for step in rounds], axis=0)
     plain = {
-        alpha: best(own, [fod.RepairConfig(alpha=alpha, opening_relevance=0.0)], greedy)
-        for alpha, own in of_alpha.items()
+        alpha: best(own, [replace(ALL_BRANCHES, alpha=alpha, max_skips=2)], greedy) for alpha, own in of_alpha.items()
     }
     tops = {alpha: top for alpha, top in plain.items() if top is not None}
     for alpha, (config, sums, count) in tops.items():

@@ -1,4 +1,4 @@
-"""Proposals for repair: the next greedy sentence, and branches from its least certain tokens."""
+"""Proposals for repair: the next greedy sentence, and branches from its first and its least certain tokens."""
 
 from __future__ import annotations
 

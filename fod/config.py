@@ -171,7 +171,7 @@ class FODConfig(DecoderConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairConfig(DecoderConfig):
-    """Parameters of repair by branching: a failing sentence is rewritten from its least certain tokens, or hidden.
+    """Parameters of repair by branching: a failing sentence is rewritten from its first token, cut short, or hidden.
 
     Decoding is greedy again after it, not random; see :func:`fod.repair`.
     """
@@ -188,11 +188,12 @@ class RepairConfig(DecoderConfig):
     plausibility: float = 0.02
     """Share, in [0, 1], of the likeliest token's probability with the context; tokens below it are excluded, unless
     processors of ``generate`` exclude all the others."""
-    branches: int = 4
-    """Number of tokens of a sentence that are replaced, each in a copy of it, besides the first."""
+    branches: int = 0
+    """Number of tokens of a sentence that are replaced, the least certain ones, each in a copy of it, besides the
+    first."""
     cuts: int = 1
     """Number of further tokens at which the sentence is cut short, where a full stop is plausible."""
-    repair_from: float = 0.45
+    repair_from: float = 0.4
     """Geometric mean, in [0, 1], of the probabilities of a greedy sentence's tokens below which no branches are tried:
     the model guesses there, and the sentence is hidden at once. 0 always tries them."""
     max_skips: int = 2
@@ -207,8 +208,7 @@ class RepairConfig(DecoderConfig):
 
     def __post_init__(self) -> None:
         DecoderConfig.__post_init__(self)
-        check_count(self.branches, "branches")
-        for name in ("cuts", "max_skips"):
+        for name in ("branches", "cuts", "max_skips"):
             check_count(getattr(self, name), name, least=0)
         check_strength(self.alpha, "alpha")
         for name in ("plausibility", "repair_from", "opening_relevance"):

@@ -46,7 +46,7 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         A trained monitor, with its model and tokenizer.
     config
         What follows a greedy sentence below tau_1: a :class:`fod.FODConfig` searches over sampled sentences until the
-        answer ends; a :class:`fod.RepairConfig` rewrites the sentence from its least certain tokens, or hides it.
+        answer ends; a :class:`fod.RepairConfig` rewrites the sentence, or hides it.
     propose
         ``"sample"`` and ``"branch"`` stand for the default config of the search and of repair.
     backtrack_threshold, prune_threshold, beam_size, samples_per_step

@@ -21,9 +21,10 @@ from syncheck.results import ContinuationRequest, HiddenSpan, Piece, Reveal, Tra
 
 RepairPolicy = Literal["search", "branch", "drop", "reask", "mark"]
 """What follows a sentence of the stream below tau_1. ``search``: stage 2 of Algorithm 1. ``branch``: it is written
-again from its least certain tokens on, as :func:`fod.repair` does, which needs a server that tells log-probabilities.
-``drop``: it is left out, and the model goes on after it. ``reask``: one more try, with the sentence and its evidence in
-the instruction. ``mark``: it is kept and marked. If no branch or other try passes, the sentence is left out."""
+again from its first token on, or cut short, as :func:`fod.repair` does, which needs a server that tells
+log-probabilities. ``drop``: it is left out, and the model goes on after it. ``reask``: one more try, with the sentence
+and its evidence in the instruction. ``mark``: it is kept and marked. If no branch or other try passes, the sentence is
+left out."""
 
 
 class ContinueFrom(Protocol):

@@ -7,7 +7,8 @@ from typing import cast
 import torch
 from torch import nn
 
-from syncheck.aligners.reader.layers import MEASURED, EncoderLayer, Map, ReaderLayer
+from syncheck.aligners.reader.eight_bits import Map
+from syncheck.aligners.reader.layers import MEASURED, EncoderLayer, ReaderLayer
 
 
 def layer_in_float(layer: EncoderLayer) -> ReaderLayer:

@@ -53,7 +53,8 @@ from torch.utils.data import DataLoader
 from tqdm import tqdm
 from transformers import MPNetConfig, MPNetModel
 
-from syncheck.aligners.reader.layers import LARGEST, NORM_EPS, ReaderLayer, in_eight_bits
+from syncheck.aligners.reader.eight_bits import in_eight_bits
+from syncheck.aligners.reader.layers import LARGEST, NORM_EPS, ReaderLayer
 from syncheck.aligners.reader.network import (
     DOWN,
     ENCODER,

@@ -20,7 +20,8 @@ from torch import Tensor, nn
 
 from syncheck.aligners.folder import damaged, read_folder
 from syncheck.aligners.protocol import OfNetwork, batches, check_asked
-from syncheck.aligners.reader.layers import Int8Linear, ReaderLayer, layer_norm
+from syncheck.aligners.reader.eight_bits import Int8Linear
+from syncheck.aligners.reader.layers import ReaderLayer, layer_norm
 from syncheck.base.errors import CheckpointError
 from syncheck.base.files import read_object
 from syncheck.reading.evidence import EvidenceIndex

@@ -96,14 +96,18 @@ def _add_search(add: Options) -> None:
     group(
         "--propose sample|branch",
         "what fod does with a sentence below tau 1: search over sampled sentences (sample), or rewrite it from "
-        "its least certain tokens and hide it if that fails (branch) (sample)",
+        "its first token or cut it short, and hide it if that fails (branch) (sample)",
     )
     group(
         "--guards yes|no",
         "for fod: reject candidates that claim nothing, are cut off, repeat, refuse or are beside the question, "
         "whatever their score (no), with --propose branch (yes)",
     )
-    group("--branches M", "with --propose branch: number of tokens at which another choice is tried (4)", type=count)
+    group(
+        "--branches M",
+        "with --propose branch: number of the least certain tokens, besides the first, that are replaced (0)",
+        type=int,
+    )
     group("--max-skips N", "with --propose branch: largest number of hidden sentences per answer (2)", type=int)
     group("--beam-size K", "number of answers that fod keeps after each round (2)", type=count)
     group("--samples-per-step S", "number of sentences that fod samples per round (6)", type=count)

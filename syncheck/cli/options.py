@@ -182,7 +182,9 @@ def add_files(add: Options) -> None:
         "JSON Lines file, - for standard output (%(default)s), or a store: a folder, given with a slash at the "
         "end, that keeps rows as Parquet and continues after a kill",
     )
-    add("--format jsonl|human = jsonl", "jsonl: for programs; human: one line per sentence")
+    add(
+        "--format jsonl|human = jsonl", "jsonl: for programs; human: each sentence with its score, remarks and evidence"
+    )
     add("--resume", "keep the answers in --output and continue; refused if records, models or options changed (off)")
     add.group("corpus", "if --output is a store")("--part-size N")
 

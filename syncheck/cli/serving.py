@@ -66,7 +66,7 @@ def _add_decoder(add: Options) -> None:
     group("--tokenizer DIR_OR_ID", "for --continue completions: the tokenizer with the chat template")
     group(
         "--repair search|branch|drop|reask|mark",
-        "after a sentence below tau 1: search over samples, branch it at its least certain tokens, drop it and go on, "
+        "after a sentence below tau 1: search over samples, write it again from its first token, drop it and go on, "
         "ask again, or mark it (search)",
     )
     group("--samples N", "samples of a round of the search (6)")

@@ -81,7 +81,7 @@ def calibrate_options(add: Options) -> None:
     add("--labels overlap|paper = overlap")
     add(
         "--method isotonic|platt|shift = isotonic",
-        "calibration method: isotonic needs hundreds of labels, platt fewer, shift about ten",
+        "calibration method: isotonic needs hundreds of labels, platt and shift about 50, for platt at all scores",
     )
     add(
         "--thresholds carried|chosen = carried",

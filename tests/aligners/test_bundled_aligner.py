@@ -32,8 +32,8 @@ from syncheck.aligners.bundled import (
     encode_pair,
     read_packed,
 )
-from syncheck.aligners.reader import layers as reader_layers
-from syncheck.aligners.reader.layers import Int8Linear
+from syncheck.aligners.reader import eight_bits
+from syncheck.aligners.reader.eight_bits import Int8Linear
 from syncheck.base.errors import CheckpointError
 from syncheck.base.pretrained import weights_sha256
 from syncheck.reading import EvidenceIndex
@@ -166,9 +166,9 @@ ENGINES = {"integers": "x86", "packed floats": "x86", "floats": "qnnpack"}
 def use_processor(way, monkeypatch):
     if ENGINES[way] not in torch.backends.quantized.supported_engines:
         pytest.skip(f"PyTorch has no {ENGINES[way]} here")
-    if way == "integers" and not reader_layers.multiplies_integers():
+    if way == "integers" and not eight_bits.multiplies_integers():
         pytest.skip("this processor does not multiply integers fast")
-    monkeypatch.setattr(reader_layers, "multiplies_integers", lambda: way == "integers")
+    monkeypatch.setattr(eight_bits, "multiplies_integers", lambda: way == "integers")
     monkeypatch.setattr(torch.backends.quantized, "engine", ENGINES[way])
 
 
@@ -193,7 +193,7 @@ def test_products_are_the_same_in_every_way_of_multiplying(monkeypatch):
 def test_no_sum_of_products_overflows_whatever_onednn_may_use(instructions):
     program = """
 import torch
-from syncheck.aligners.reader.layers import Int8Linear
+from syncheck.aligners.reader.eight_bits import Int8Linear
 print(Int8Linear(torch.full((1, 64), 127, dtype=torch.int8), torch.ones(1, 1), torch.zeros(1))(torch.ones(1, 64)))
 """
     run = partial(subprocess.run, capture_output=True, text=True, check=True, timeout=120)

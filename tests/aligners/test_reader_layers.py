@@ -10,13 +10,9 @@ import torch
 from reader_in_float import measured_inputs
 from torch import nn
 
-from syncheck.aligners.reader import layers as reader_layers
-from syncheck.aligners.reader.layers import (
-    EncoderLayer,
-    ReaderLayer,
-    RoundedFeedForward,
-    RoundedLinear,
-)
+from syncheck.aligners.reader import eight_bits
+from syncheck.aligners.reader.eight_bits import RoundedFeedForward, RoundedLinear
+from syncheck.aligners.reader.layers import EncoderLayer, ReaderLayer
 from syncheck.aligners.reader.network import ReaderNetwork, ReadText
 
 WINDOWS = [range(3, 3 + n) for n in (30, 4, 31, 17, 1)]
@@ -74,13 +70,13 @@ def in_eight_bits(tiny_mpnet, in_float):
 @pytest.fixture(params=["halves", "no halves", "packed floats", "floats"])
 def processor(request, monkeypatch):
     """A processor that multiplies integers, with or without bfloat16, and two that do not."""
-    if request.param in ("halves", "no halves") and not reader_layers.multiplies_integers():
+    if request.param in ("halves", "no halves") and not eight_bits.multiplies_integers():
         pytest.skip("this processor does not multiply integers fast")
-    if request.param == "halves" and not reader_layers.attends_in_halves():
+    if request.param == "halves" and not eight_bits.attends_in_halves():
         pytest.skip("this processor has no AMX")
-    monkeypatch.setattr(reader_layers, "attends_in_halves", lambda: request.param == "halves")
+    monkeypatch.setattr(eight_bits, "attends_in_halves", lambda: request.param == "halves")
     if "floats" in request.param:
-        monkeypatch.setattr(reader_layers, "multiplies_integers", lambda: False)
+        monkeypatch.setattr(eight_bits, "multiplies_integers", lambda: False)
     monkeypatch.setattr(torch.backends.quantized, "engine", "qnnpack" if request.param == "floats" else "x86")
 
 
@@ -109,7 +105,7 @@ def test_a_window_is_read_alone_as_beside_others(in_eight_bits):
 @pytest.mark.parametrize(("rows", "expected"), [(1, 16), (16, 16), (250, 256), (256, 256), (257, 320), (1000, 1024)])
 def test_there_are_few_numbers_of_rows_and_what_is_beyond_the_given_ones_is_not_returned(rows, expected):
     given = torch.arange(rows * 4, dtype=torch.float32).remainder(256).view(rows, 4) - 128
-    levels = reader_layers.from_middle(given)
+    levels = eight_bits.from_middle(given)
     assert levels.shape == (expected, 4)
     assert torch.equal(levels[:rows], (given + 128).to(torch.uint8))
     linear = RoundedLinear.of(torch.eye(4), torch.zeros(4), torch.ones(4))
@@ -155,8 +151,8 @@ def test_a_neuron_far_beyond_the_others_costs_them_little(largest, monkeypatch):
     inner, outer, inputs = feed_forward(largest)
     between = nn.functional.gelu(inner(inputs))
     exact, errors = outer(between), []
-    for spare in (reader_layers._SPARE, 0):
-        monkeypatch.setattr(reader_layers, "_SPARE", spare)
+    for spare in (eight_bits._SPARE, 0):
+        monkeypatch.setattr(eight_bits, "_SPARE", spare)
         rounded = RoundedFeedForward.of(inner, outer, inputs.abs().amax(0), between.abs().amax(0))
         errors.append((rounded(inputs) - exact).std() / exact.std())
     assert errors[0] < 0.05

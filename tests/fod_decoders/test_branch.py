@@ -34,7 +34,8 @@ BAD = {"It is in Spain.": 0.1}
 
 def decoder(answers, supports=BAD, kind=RepairConfig, **options):
     monitor = scripted_monitor(answers, supports=supports)
-    config = kind(**{"backtrack_threshold": 0.7, "prune_threshold": 0.7, "on_exhausted": "stop", **options})
+    more = {"branches": 4} if kind is RepairConfig else {}
+    config = kind(**{"backtrack_threshold": 0.7, "prune_threshold": 0.7, "on_exhausted": "stop", **more, **options})
     return FODGenerator(monitor.model, monitor.tokenizer, monitor, config=config)
 
 
@@ -48,6 +49,14 @@ def answer(fod, **options):
 
 def texts(candidates):
     return [" ".join(s.text for s in candidate.sentences) for candidate in candidates]
+
+
+def test_without_branches_a_sentence_is_rewritten_from_its_first_token_alone():
+    assert RepairConfig().branches == 0
+    rivers = "Lyon is large. France has it. It has two rivers."
+    for right, branches, is_found in ((RIGHT, 0, False), (RIGHT, 1, True), (rivers, 0, True)):
+        out = answer(decoder({WRONG: 0.6, right: 0.4}, branches=branches))
+        assert ("France" in out.report.response) is is_found
 
 
 def test_an_answer_of_which_nothing_passed_quotes_the_passages():
@@ -351,7 +360,7 @@ class TestWays:
 def found():
     """What the copying model answers to some of its questions."""
     monitor = copying_monitor()
-    config = RepairConfig(backtrack_threshold=0.75)
+    config = RepairConfig(backtrack_threshold=0.75, branches=4)
     fod = FODGenerator(monitor.model, monitor.tokenizer, monitor, config=config)
     prompts = [monitor.prompt(question=q["question"], context=q["passages"]) for q in QUESTIONS[:4]]
     return fod, fod.generate(prompts, max_new_tokens=160, return_dict_in_generate=True)
@@ -537,7 +546,7 @@ def test_near_repeats(one, other, expected):
     [
         ({"alpha": -1}, "alpha"),
         ({"plausibility": 2}, "plausibility"),
-        ({"branches": 0}, "branches"),
+        ({"branches": -1}, "branches"),
         ({"max_skips": -1}, "max_skips"),
         ({"cuts": -1}, "cuts"),
     ],

@@ -26,8 +26,17 @@ def test_the_script_chooses_the_settings_that_are_stored_and_used(tmp_path, monk
 
 
 GREEDY = {"text": "a", "score": 0.2, "log_prob": -4.0, "tokens": 4, "fault": "", "is_cut": False, "rated": None}
-BRANCH = {"text": "b", "score": 0.9, "log_prob": -1.0, "tokens": 3, "fault": "", "is_cut": False, "rated": 0.5}
-READ = {"labels": ["U", "U"], "relevance": [1, 1], "keeps_subject": True, "judged": False}
+BRANCH = {
+    "text": "b",
+    "score": 0.9,
+    "log_prob": -1.0,
+    "tokens": 3,
+    "fault": "",
+    "is_cut": False,
+    "rated": 0.5,
+    "row": 2,
+}
+READ = {"labels": ["U", "U"], "relevance": [1, 1], "keeps_subject": True, "judged": False, "opens": True}
 STEP = [GREEDY | READ, BRANCH | READ | {"labels": ["F", "F"]}]
 
 
@@ -52,6 +61,8 @@ def test_branches_are_counted_only_where_they_are_tried(first, least, tokens):
         ({"fault": "a question, which claims nothing"}, {"clear_pronouns": False, "exact_names": False}, [0, 0, 0]),
         ({"is_cut": True}, {"cuts": 0}, [0, 0, 0]),
         ({"is_cut": True}, {"cuts": 1}, [1, 0, 0.5]),
+        ({"opens": False}, {"branches": 2}, [1, 0, 0.5]),
+        ({"opens": False}, {"branches": 1}, [0, 0, 0]),
         ({}, {"least_relevance": 0.6}, [0, 0, 0]),
         ({"score": 0.6}, {}, [0, 0, 0]),
     ],

@@ -136,7 +136,7 @@ class TestRefusal:
             aggregator=monitor.aggregator,
             aligner=Reads(known | supports | {START: 1.0}),
         )
-        config = RepairConfig(backtrack_threshold=0.7, prune_threshold=0.7, message=message)
+        config = RepairConfig(backtrack_threshold=0.7, prune_threshold=0.7, branches=4, message=message)
         fod = FODGenerator(monitor.model, monitor.tokenizer, monitor, config=config)
         return answer(fod).report.response
 
