@@ -58,7 +58,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "template": (str,),
     "trained_on": (list,),
 }
-_LIBRARIES = ("torch", "transformers", "scikit-learn", "xgboost", "nltk", "numpy")
+_LIBRARIES = ("torch", "transformers", "scikit-learn", "xgboost", "numpy")
 
 
 @dataclass(frozen=True, slots=True)
