@@ -41,100 +41,6 @@ Link = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class SignalView:
-    """One feature; ``change`` is its contribution to the log-odds, ``width`` its bar in percent of the longest."""
-
-    name: str
-    meaning: str
-    value: str
-    change: str
-    pulls_down: bool
-    width: float
-
-
-@dataclass(frozen=True, slots=True)
-class TokenView:
-    """One token; ``shade`` is its KL relative to the darkest, in [0, 1], and ``probability`` is in percent."""
-
-    text: str
-    visible: bool
-    log_prob: str
-    kl: str
-    shade: float
-    probability: float
-    large_kl: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SentenceView:
-    """One sentence; ``shades`` are its characters with their labels, ``dropped`` the sentences tried in its place.
-
-    ``signals`` are those with the largest contributions, ``more_signals`` the others.
-    """
-
-    scored: SentenceScore
-    anchor: str
-    number: int
-    is_lowest: bool
-    shades: tuple[ShadeView, ...]
-    signals: tuple[SignalView, ...]
-    more_signals: tuple[SignalView, ...]
-    tokens: tuple[TokenView, ...]
-    dropped: tuple[SentenceScore, ...]
-
-    @property
-    def pieces(self) -> tuple[tuple[str, Citation | None], ...]:
-        """The sentence cut at its citation marks, each with its first citation that names a passage, if any."""
-        text, start = self.scored.text, self.scored.start
-        marks: dict[tuple[int, int], Citation] = {}
-        for cited in sorted(self.scored.citations, key=lambda one: (one.start, one.passage is None)):
-            marks.setdefault((cited.start - start, cited.end - start), cited)
-        borders = sorted({0, len(text), *(border for mark in marks for border in mark)})
-        return tuple((text[a:b], marks.get((a, b))) for a, b in pairwise(borders))
-
-    @property
-    def unfolded(self) -> bool:
-        """True if the signals of the sentence are shown from the start."""
-        return self.is_lowest and self.scored.verdict != "supported"
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerView:
-    """One decoder's answer; ``dropped`` are the sentences taken back after its last one."""
-
-    answer: Answer
-    lowest: SentenceScore | None
-    anchor: str
-    facts: tuple[str, ...]
-    sentences: tuple[SentenceView, ...]
-    dropped: tuple[SentenceScore, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """A piece of a passage, the sentences that it is evidence for, and those of them whose evidence ends here."""
-
-    text: str
-    refs: tuple[Link, ...]
-    ends: tuple[Link, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CaseView:
-    """A question with its answers, and its passages cut where evidence begins and ends.
-
-    ``names`` are title or id, and address, of each passage, if any, and ``citing`` the sentences that cite it.
-    """
-
-    anchor: str
-    question: str
-    answers: tuple[AnswerView, ...]
-    passages: tuple[tuple[Segment, ...], ...]
-    names: tuple[str, ...]
-    citing: tuple[tuple[Link, ...], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class SpanAnswer:
     """An answer with the labels that a detector gave it, and ``notes``, remarks on the measurement.
 
@@ -285,45 +191,58 @@ def _span_view(answer: SpanAnswer, number: int, method: str) -> dict[str, Any]:
     }
 
 
-def case_view(case: Case, number: int, *, prefix: str) -> CaseView:
-    """Lay out a case; ``prefix`` keeps the anchors of several pages in one document apart."""
+def case_view(case: Case, number: int, *, prefix: str) -> dict[str, Any]:
+    """Lay out a case, its passages cut where evidence begins and ends, and the sentences that cite each of them.
+
+    ``prefix`` keeps the anchors of several pages in one document apart.
+    """
     anchor = f"{prefix}q{number}"
-    answers = tuple(_answer_view(a, f"{anchor}a{i}") for i, a in enumerate(case.answers, 1))
+    answers = [_answer_view(a, f"{anchor}a{i}") for i, a in enumerate(case.answers, 1)]
     spans: list[list[tuple[int, int, Link]]] = [[] for _ in case.passages]
     citing: list[dict[Link, None]] = [{} for _ in case.passages]
-    for label, view in ((f"{drawn.answer.label} {view.number}", view) for drawn in answers for view in drawn.sentences):
-        if (evidence := view.scored.evidence) is not None and (quote := evidence.text.strip()):
+    for name, view in ((drawn["answer"].label, view) for drawn in answers for view in drawn["sentences"]):
+        label, target, scored = f"{name} {view['number']}", view["anchor"], view["scored"]
+        if (evidence := scored.evidence) is not None and (quote := evidence.text.strip()):
             start = case.passages[evidence.passage].find(quote)
             if start >= 0:
-                spans[evidence.passage].append((start, start + len(quote), (label, view.anchor)))
-        for cited in view.scored.citations:
+                spans[evidence.passage].append((start, start + len(quote), (label, target)))
+        for cited in scored.citations:
             if cited.passage is not None:
-                citing[cited.passage][f"{label}, {cited.status}", view.anchor] = None
-    passages = tuple(mark_passage(passage, marks) for passage, marks in zip(case.passages, spans, strict=True))
+                citing[cited.passage][f"{label}, {cited.status}", target] = None
     named = [names_of(passage) for passage in case.passages]
-    names = tuple(" · ".join(part for part in (one.title or one.id, one.url) if part) for one in named)
-    return CaseView(anchor, case.question, answers, passages, names, tuple(map(tuple, citing)))
+    return {
+        "anchor": anchor,
+        "question": case.question,
+        "answers": answers,
+        "passages": [mark_passage(passage, marks) for passage, marks in zip(case.passages, spans, strict=True)],
+        "names": [" · ".join(part for part in (one.title or one.id, one.url) if part) for one in named],
+        "citing": citing,
+    }
 
 
-def mark_passage(passage: str, spans: Iterable[tuple[int, int, Link]]) -> tuple[Segment, ...]:
-    """Cut a passage at half-open spans of evidence, each with its label and anchor; spans may overlap."""
+def mark_passage(passage: str, spans: Iterable[tuple[int, int, Link]]) -> list[dict[str, Any]]:
+    """Cut a passage at half-open spans of evidence, each with its label and anchor; spans may overlap.
+
+    Each piece has the ``refs`` that it is evidence for, and, as ``ends``, those of them whose evidence ends there.
+    """
     marks = sorted(spans, key=lambda mark: mark[:2])
     borders = sorted({0, len(passage), *(border for start, stop, _ in marks for border in (start, stop))})
-    return tuple(
-        Segment(
-            text=passage[left:right],
-            refs=tuple(ref for start, stop, ref in marks if start <= left and right <= stop),
-            ends=tuple(ref for _, stop, ref in marks if right == stop),
-        )
+    return [
+        {
+            "text": passage[left:right],
+            "refs": [ref for start, stop, ref in marks if start <= left and right <= stop],
+            "ends": [ref for _, stop, ref in marks if right == stop],
+        }
         for left, right in pairwise(borders)
-    )
+    ]
 
 
-def _answer_view(answer: Answer, anchor: str) -> AnswerView:
+def _answer_view(answer: Answer, anchor: str) -> dict[str, Any]:
+    """Lay out an answer; its ``dropped`` sentences are those taken back after its last one."""
     report, lowest = answer.report, answer.report.lowest
     changes = [abs(change) for s in report.sentences for change in s.attribution.values()]
     longest = max([*changes, _SMALLEST_LONGEST_BAR])
-    views: list[SentenceView] = []
+    views: list[dict[str, Any]] = []
     after: tuple[SentenceScore, ...] = ()
     for number, (sentence, dropped) in enumerate(answer.timeline, 1):
         if sentence is None:
@@ -335,50 +254,72 @@ def _answer_view(answer: Answer, anchor: str) -> AnswerView:
         shades: tuple[ShadeView, ...] = ()
         if report.spans is not None and sentence.verdict != "supported" and sentence.start < sentence.end:
             shades = shades_of(report.response, report.spans, start=sentence.start, stop=sentence.end)
-        view = SentenceView(
-            scored=sentence,
-            anchor=f"{anchor}s{number}",
-            number=number,
-            is_lowest=sentence is lowest,
-            shades=shades,
-            signals=_signals(sentence, weighty, longest),
-            more_signals=_signals(sentence, [name for name in sentence.features if name not in weighty], longest),
-            tokens=tuple(_token_views(report.tokens, sentence.token_start, sentence.token_end)),
-            dropped=dropped,
-        )
+        view = {
+            "scored": sentence,
+            "anchor": f"{anchor}s{number}",
+            "number": number,
+            "is_lowest": sentence is lowest,
+            "unfolded": sentence is lowest and sentence.verdict != "supported",
+            "pieces": _pieces(sentence),
+            "shades": shades,
+            "signals": _signals(sentence, weighty, longest),
+            "more_signals": _signals(sentence, [name for name in sentence.features if name not in weighty], longest),
+            "tokens": list(_token_views(report.tokens, sentence.token_start, sentence.token_end)),
+            "dropped": dropped,
+        }
         views.append(view)
-    return AnswerView(answer, lowest, anchor, answer_facts(answer), tuple(views), after)
+    return {
+        "answer": answer,
+        "lowest": lowest,
+        "anchor": anchor,
+        "facts": answer_facts(answer),
+        "sentences": views,
+        "dropped": after,
+    }
 
 
-def _signals(sentence: SentenceScore, names: Iterable[str], longest: float) -> tuple[SignalView, ...]:
+def _pieces(sentence: SentenceScore) -> list[tuple[str, Citation | None]]:
+    """Cut a sentence at its citation marks, each with its first citation that names a passage, if any."""
+    text, marks = sentence.text, dict[tuple[int, int], Citation]()
+    for cited in sorted(sentence.citations, key=lambda one: (one.start, one.passage is None)):
+        marks.setdefault((cited.start - sentence.start, cited.end - sentence.start), cited)
+    borders = sorted({0, len(text), *(border for mark in marks for border in mark)})
+    return [(text[a:b], marks.get((a, b))) for a, b in pairwise(borders)]
+
+
+def _signals(sentence: SentenceScore, names: Iterable[str], longest: float) -> list[dict[str, Any]]:
+    """Lay out features, each with its contribution to the log-odds and its bar, in percent of the longest."""
     changes = sentence.attribution
-    return tuple(
-        SignalView(
-            name=name,
-            meaning=feature_label(name).meaning,
-            value=feature_value(name, sentence.features[name]),
-            change=f"{changes[name]:+.2f}".replace("-", "−") if name in changes else "",
-            pulls_down=changes.get(name, 0.0) < 0,
-            width=round(100 * abs(changes.get(name, 0.0)) / longest, 1),
-        )
+    return [
+        {
+            "name": name,
+            "meaning": feature_label(name).meaning,
+            "value": feature_value(name, sentence.features[name]),
+            "change": f"{changes[name]:+.2f}".replace("-", "−") if name in changes else "",
+            "pulls_down": changes.get(name, 0.0) < 0,
+            "width": round(100 * abs(changes.get(name, 0.0)) / longest, 1),
+        }
         for name in sorted(names, key=lambda name: changes.get(name, 0.0))
-    )
+    ]
 
 
-def _token_views(tokens: TokenSignals, first: int | None, end: int | None) -> Iterator[TokenView]:
-    """Yield the tokens of a sentence; none if it has none, or nothing was measured."""
+def _token_views(tokens: TokenSignals, first: int | None, end: int | None) -> Iterator[dict[str, Any]]:
+    """Yield the tokens of a sentence; none if it has none, or nothing was measured.
+
+    ``shade`` is the KL relative to the darkest, in [0, 1], and ``probability`` is in percent.
+    """
     if first is None or end is None or np.isnan(tokens.log_prob[first:end]).all():
         return
     for i in range(first, end):
         start, stop = tokens.char_spans[i].tolist()
         text = tokens.text[start:stop].replace("\n", "⏎")
         log_prob, kl = float(tokens.log_prob[i]), float(tokens.kl[i])
-        yield TokenView(
-            text=text or f"id {int(tokens.token_ids[i])}",
-            visible=bool(text),
-            log_prob=decimal(log_prob, digits=1),
-            kl=decimal(kl, digits=1),
-            shade=0.0 if math.isnan(kl) else round(min(kl / _DARKEST_KL_NATS, 1.0), 3),
-            probability=0.0 if math.isnan(log_prob) else round(100 * math.exp(log_prob), 1),
-            large_kl=kl > LARGE_KL_NATS,
-        )
+        yield {
+            "text": text or f"id {int(tokens.token_ids[i])}",
+            "visible": bool(text),
+            "log_prob": decimal(log_prob, digits=1),
+            "kl": decimal(kl, digits=1),
+            "shade": 0.0 if math.isnan(kl) else round(min(kl / _DARKEST_KL_NATS, 1.0), 3),
+            "probability": 0.0 if math.isnan(log_prob) else round(100 * math.exp(log_prob), 1),
+            "large_kl": kl > LARGE_KL_NATS,
+        }

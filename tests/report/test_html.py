@@ -209,13 +209,13 @@ SPANS = st.lists(st.tuples(st.integers(0, 20), st.integers(1, 8)), max_size=6)
 def test_marking_keeps_the_passage_and_knows_each_characters_evidence(passage, spans):
     marks = [(start, start + size, (f"s{i}", f"a{i}")) for i, (start, size) in enumerate(spans)]
     segments = mark_passage(passage, marks)
-    assert "".join(s.text for s in segments) == passage
+    assert "".join(s["text"] for s in segments) == passage
     position = 0
     for segment in segments:
-        for i in range(position, position + len(segment.text)):
-            assert set(segment.refs) == {ref for start, stop, ref in marks if start <= i < stop}
-        position += len(segment.text)
-    ended = [ref for s in segments for ref in s.ends]
+        for i in range(position, position + len(segment["text"])):
+            assert set(segment["refs"]) == {ref for start, stop, ref in marks if start <= i < stop}
+        position += len(segment["text"])
+    ended = [ref for s in segments for ref in s["ends"]]
     assert sorted(ended) == sorted(ref for *_, ref in marks)
 
 

@@ -6,7 +6,7 @@ from math import log
 import numpy as np
 import pytest
 
-from syncheck.report.html import Segment, SignalView, TokenView, case_view
+from syncheck.report.html import case_view
 from syncheck.results import Answer, Case, Report
 from syncheck.results.types import Evidence, RagPrompt, SentenceScore, TokenSignals
 
@@ -49,17 +49,20 @@ def answer():
 
 
 def test_tokens_are_shaded_by_kl_and_underlined_by_probability(answer):
-    first, second = answer.answers[0].sentences
-    assert first.tokens == (TokenView("Hm⏎", True, "−0.7", "1.5", 0.25, 50.0, False),)
-    assert second.tokens == (
-        TokenView("Yes", True, "−1.4", "3.5", 0.583, 25.0, True),
-        TokenView("id 7", False, "−2.0", "–", 0.0, 13.5, False),
-        TokenView(".", True, "0.0", "12.0", 1.0, 100.0, True),
-    )
+    first, second = answer["answers"][0]["sentences"]
+    fields = ["text", "visible", "log_prob", "kl", "shade", "probability", "large_kl"]
+    assert {tuple(token) for token in first["tokens"] + second["tokens"]} == {tuple(fields)}
+    assert [tuple(token.values()) for token in first["tokens"]] == [("Hm⏎", True, "−0.7", "1.5", 0.25, 50.0, False)]
+    assert [tuple(token.values()) for token in second["tokens"]] == [
+        ("Yes", True, "−1.4", "3.5", 0.583, 25.0, True),
+        ("id 7", False, "−2.0", "–", 0.0, 13.5, False),
+        (".", True, "0.0", "12.0", 1.0, 100.0, True),
+    ]
 
 
 def test_signals_are_sorted_from_what_pulls_down_to_what_lifts(answer):
-    assert [(s.name, s.value, s.change, s.pulls_down, s.width) for s in answer.answers[0].sentences[1].signals] == [
+    fields = ("name", "value", "change", "pulls_down", "width")
+    assert [tuple(s[field] for field in fields) for s in answer["answers"][0]["sentences"][1]["signals"]] == [
         ("align_score", "0.125", "−0.20", True, 40.0),
         ("mean_entropy", "not measured", "", False, 0.0),
         ("min_prob", "0.5", "+0.10", False, 20.0),
@@ -71,40 +74,52 @@ def test_five_signals_stand_before_the_others(answer):
     changes = {"signal_3": -0.5, "signal_6": 0.4, "signal_0": 0.3, "signal_1": -0.2, "signal_7": 0.1, "signal_2": 0.01}
     weighed = replace(SECOND, features=values, attribution=changes)
     case = Case.of(Report(PROMPT, TOKENS.text, (weighed, replace(weighed, attribution={})), TOKENS))
-    first, second = case_view(case, 1, prefix="").answers[0].sentences
-    assert [s.name for s in first.signals] == ["signal_3", "signal_1", "signal_7", "signal_0", "signal_6"]
-    assert [s.name for s in first.more_signals] == ["signal_4", "signal_5", "signal_2"]
-    assert (len(second.signals), second.more_signals) == (8, ())  # no weights are known
+    first, second = case_view(case, 1, prefix="")["answers"][0]["sentences"]
+    assert [s["name"] for s in first["signals"]] == ["signal_3", "signal_1", "signal_7", "signal_0", "signal_6"]
+    assert [s["name"] for s in first["more_signals"]] == ["signal_4", "signal_5", "signal_2"]
+    assert (len(second["signals"]), second["more_signals"]) == (8, [])  # no weights are known
 
 
 def test_bars_have_one_scale_for_the_whole_answer(answer):
     """Here the least one: 0.5 nats fill a bar."""
-    assert answer.answers[0].sentences[0].signals == (
-        SignalView("min_prob", "probability of the least likely token", "0.5", "+0.02", False, 4.0),
-    )
+    (signal,) = answer["answers"][0]["sentences"][0]["signals"]
+    assert signal == {
+        "name": "min_prob",
+        "meaning": "probability of the least likely token",
+        "value": "0.5",
+        "change": "+0.02",
+        "pulls_down": False,
+        "width": 4.0,
+    }
 
 
 def test_only_the_lowest_sentence_unfolds(answer):
-    assert [(s.is_lowest, s.unfolded) for s in answer.answers[0].sentences] == [(False, False), (True, True)]
+    assert [(s["is_lowest"], s["unfolded"]) for s in answer["answers"][0]["sentences"]] == [
+        (False, False),
+        (True, True),
+    ]
 
 
 def test_an_answer_without_doubtful_sentences_stays_folded():
     made = Report(PROMPT, TOKENS.text, (FIRST,), TOKENS)
-    (sentence,) = case_view(Case.of(made), 1, prefix="").answers[0].sentences
-    assert (sentence.is_lowest, sentence.unfolded) == (True, False)
+    (sentence,) = case_view(Case.of(made), 1, prefix="")["answers"][0]["sentences"]
+    assert (sentence["is_lowest"], sentence["unfolded"]) == (True, False)
 
 
 def test_a_passage_is_cut_at_evidence_and_points_to_its_sentence(answer):
     ref = ("FOD 2", "x-q1a1s2")
-    assert answer.passages[0] == (Segment("No. ", (), ()), Segment("Because it is.", (ref,), (ref,)))
-    assert answer.passages[1] == (Segment("So.", (), ()),)
+    assert answer["passages"][0] == [
+        {"text": "No. ", "refs": [], "ends": []},
+        {"text": "Because it is.", "refs": [ref], "ends": [ref]},
+    ]
+    assert answer["passages"][1] == [{"text": "So.", "refs": [], "ends": []}]
 
 
 def test_dropped_sentences_stand_before_the_one_that_took_their_place(answer):
-    first, second = answer.answers[0].sentences
-    assert first.dropped == ()
-    assert second.dropped == (TRIED,)
+    first, second = answer["answers"][0]["sentences"]
+    assert first["dropped"] == ()
+    assert second["dropped"] == (TRIED,)
 
 
 def test_facts_of_the_answer(answer):
-    assert answer.answers[0].facts == ("2 sentences", "4 tokens", "1 dropped")
+    assert answer["answers"][0]["facts"] == ("2 sentences", "4 tokens", "1 dropped")
