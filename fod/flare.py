@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 import time
 from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
-from functools import partial
 
 import numpy as np
 import torch
@@ -196,19 +195,16 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
 PromptBuilder = Callable[[str, Sequence[str]], RagPrompt]
 """Function that builds a prompt from a question and passages."""
 
-_MARK = "syncheck-system-prompt"
-"""Stand-in for a system prompt, to see what a template writes around it."""
-
 
 def builder_of(monitor: Monitor, prompt: RagPrompt) -> PromptBuilder:
     """Find the function that builds this prompt, system prompt included, from its question and passages."""
-    for system in (None, _system_of(monitor, prompt)):
-        try:
-            is_same = _built(monitor, system, prompt.question, prompt.passages) == prompt
-        except InputError:  # the chat template refuses what only looks like a system prompt
-            is_same = False
-        if is_same:
-            return partial(_built, monitor, system)
+
+    def build(question: str, passages: Sequence[str]) -> RagPrompt:
+        return monitor.prompt(question=question, context=passages, system=prompt.system)
+
+    with suppress(InputError):  # another chat template may take no system prompt
+        if build(prompt.question, prompt.passages) == prompt:
+            return build
     raise InputError(
         "expected a prompt of monitor.prompt(question=..., context=..., system=...), which can be built again with the "
         "retrieved passages; found one with its own texts or another template. Pass "
@@ -224,18 +220,3 @@ def rebuilt(build: PromptBuilder, question: str, passages: Sequence[str]) -> Rag
     if not prompt.has_context:
         raise InputError("build_prompt returned a prompt without passages; it must use the passages that it is given")
     return prompt
-
-
-def _built(monitor: Monitor, system: str | None, question: str, passages: Sequence[str]) -> RagPrompt:
-    return monitor.prompt(question=question, context=passages, system=system)
-
-
-def _system_of(monitor: Monitor, prompt: RagPrompt) -> str | None:
-    """Find the system prompt in a prompt; None if the template has no place for one."""
-    try:
-        marked = _built(monitor, _MARK, prompt.question, prompt.passages).with_context
-    except InputError:  # the chat template takes no system prompt
-        return None
-    before, _, after = marked.partition(_MARK)
-    found = re.fullmatch(f"{re.escape(before)}(.+){re.escape(after)}", prompt.with_context, re.DOTALL)
-    return found and found[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from syncheck.base.chats import write_chat
@@ -160,7 +160,8 @@ def build_prompt(
             texts = [_as_chat(tokenizer, text, system) for text in texts]
         elif system:
             texts = [f"{system}\n\n{text}" for text in texts]
-    return _encoded(tokenizer, question, passages, *texts, special_tokens=chosen not in _CHATS)
+    prompt = _encoded(tokenizer, question, passages, *texts, special_tokens=chosen not in _CHATS)
+    return replace(prompt, system=system)
 
 
 def prompt_from_texts(

@@ -111,6 +111,8 @@ class RagPrompt(Query):
     without_context: str
     with_context_ids: tuple[int, ...]
     without_context_ids: tuple[int, ...]
+    system: str | None = field(default=None, compare=False)
+    """System prompt that ``Monitor.prompt`` was given with the question, if any."""
 
     def __post_init__(self) -> None:
         if not self.with_context_ids or not self.without_context_ids:
