@@ -150,12 +150,6 @@ class SentenceScorer:
         """True if there is an aggregator, without which no sentence has a score."""
         return self._aggregator is not None
 
-    def __call__(
-        self, sentences: Sequence[SentenceSignals], *, earlier: Sequence[SentenceScore] = (), since: float | None = None
-    ) -> list[SentenceScore]:
-        """Score the next sentences of one answer; see :meth:`answers`."""
-        return self.answers([sentences], earlier=[earlier], since=since)[0]
-
     def answers(
         self,
         answers: Sequence[Sequence[SentenceSignals]],

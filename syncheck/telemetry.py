@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -116,11 +116,8 @@ class Telemetry:
         span.set_attributes(told)
 
 
-@contextmanager
-def recorded(telemetry: Telemetry | None, monitor: str | None, passages: int) -> Iterator[Callable[[Report], Report]]:
+def recorded(
+    telemetry: Telemetry | None, monitor: str | None, passages: int
+) -> AbstractContextManager[Callable[[Report], Report]]:
     """Record the check of an answer as :meth:`Telemetry.check`, or without telemetry not."""
-    if telemetry is None:
-        yield lambda report: report
-        return
-    with telemetry.check(monitor, passages) as tell:
-        yield tell
+    return nullcontext(lambda report: report) if telemetry is None else telemetry.check(monitor, passages)

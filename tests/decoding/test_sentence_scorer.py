@@ -17,6 +17,10 @@ def sentence(text):
     return SentenceSignals(text, SentenceSpan(0, 0, len(text), 0, 1), np.ones(1, np.int64), ones, ones, -ones, -ones)
 
 
+def scores_of(texts, earlier=()):
+    return SCORER.answers([[sentence(text) for text in texts]], earlier=[earlier])[0]
+
+
 def earlier_of(score):
     names = ("align_score", "sentence_index", "earlier_support_mean", "earlier_support_min")
     return [score.features[name] for name in names]
@@ -34,22 +38,22 @@ def test_answers_are_held_apart_and_go_on_where_they_were():
     ((third,), nothing) = SCORER.answers([[sentence("Bob met Ann.")], []], earlier=[first, second])
     assert earlier_of(third) == [1.0, pytest.approx(np.log(3)), 0.75, 0.5]
     assert nothing == []
-    assert SCORER([sentence("Bob met Ann.")], earlier=first) == [third]
+    assert scores_of(["Bob met Ann."], first) == [third]
 
 
 def test_the_number_of_a_list_item_is_no_earlier_sentence():
-    scores = SCORER([sentence("1."), sentence("Ann met Bob."), sentence("2."), sentence("Bob met Ann.")])
+    scores = scores_of(["1.", "Ann met Bob.", "2.", "Bob met Ann."])
     assert [score.features["sentence_index"] for score in scores] == pytest.approx([0, 0, np.log(2), np.log(2)])
     assert earlier_of(scores[3])[2:] == [1.0, 1.0]
-    assert earlier_of(SCORER([sentence("Bob met Ann.")], earlier=scores[:3])[0]) == earlier_of(scores[3])
+    assert earlier_of(scores_of(["Bob met Ann."], scores[:3])[0]) == earlier_of(scores[3])
 
 
 def test_the_number_of_a_list_item_inherits_from_the_sentence_before_it():
-    scores = SCORER([sentence("Ann met Eve Fox."), sentence("2."), sentence("3."), sentence("Bob met Ann.")])
+    scores = scores_of(["Ann met Eve Fox.", "2.", "3.", "Bob met Ann."])
     inherited = [score.features["inherited_support"] for score in scores]
     assert inherited == [None, 0.5, 0.5, None]
     assert [score.features["previous_support"] for score in scores] == [None, 0.5, 0.5, 0.5]
-    (later,) = SCORER([sentence("4.")], earlier=scores)
+    (later,) = scores_of(["4."], scores)
     assert (later.features["inherited_support"], later.features["previous_pair_overlap"]) == (1.0, 1.0)
 
 
@@ -63,10 +67,10 @@ def test_the_passages_are_cut_with_the_same_abbreviations_as_an_answer():
             aggregator=None,
             aligner=load_aligner("bundled"),
         )
-        quoted += [score.evidence.text for score in scorer([sentence("Lee met Bob.")])]
+        quoted += [score.evidence.text for score in scorer.answers([[sentence("Lee met Bob.")]], earlier=[()])[0]]
     assert quoted == ["Lee met Bob.", "Dr. Lee met Bob."]
 
 
 def test_no_answers():
     assert SCORER.answers([[], []], earlier=[[], []]) == [[], []]
-    assert SCORER([]) == []
+    assert scores_of([]) == []
