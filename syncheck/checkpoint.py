@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
@@ -179,21 +178,15 @@ def generic_parts(
 
 
 def write(
-    directory: str | Path,
-    *,
-    config: MonitorConfig,
-    aggregator: Aggregator | None,
-    aligner: Aligner | None,
-    trained_on: Iterable[str],
-    model: dict[str, Any] | None = None,
-    lid_references: Any = None,
+    directory: str | Path, scorer: Any, *, model: dict[str, Any] | None = None, lid_references: Any = None
 ) -> None:
-    """Write a verifier or a monitor to a folder, which is made if needed.
+    """Write config, aggregator and names of the other parts of a verifier or a monitor to a folder, made if needed.
 
     The digests come last, so that a half-written folder never passes for a whole one. ``model`` is the fingerprint of
     the model whose signals the aggregator needs; None for text alone. ``lid_references`` have a method ``save``.
     """
     directory = Path(directory)
+    aggregator, aligner = scorer.aggregator, scorer.aligner
     directory.mkdir(parents=True, exist_ok=True)
     if lid_references is not None:
         lid_references.save(directory / REFERENCES)
@@ -201,14 +194,14 @@ def write(
         aggregator.save(directory)
     values = {
         "format": FORMAT,
-        **asdict(config),
+        **asdict(scorer.config),
         "aligner": None if aligner is None else aligner.name,
         "aligner_options": {} if aligner is None else options_of(aligner),
         "aligner_weights_sha256": weights_of(aligner),
         "aggregator": None if aggregator is None else aggregator.kind,
         "lid_references": lid_references is not None,
         "model": model,
-        "trained_on": sorted(trained_on),
+        "trained_on": sorted(scorer.trained_on),
         "versions": {name: version(name) for name in ("syncheck", *_LIBRARIES)},
     }
     (directory / CONFIG).write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")

@@ -190,16 +190,9 @@ class MonitorParts:
 
         The model and the aligner are named, not copied.
         """
-        checkpoint.write(
-            directory,
-            config=self.config,
-            aggregator=self.aggregator,
-            aligner=self.aligner,
-            trained_on=self.trained_on,
-            # One that reads text alone serves any model.
-            model=fingerprint(self.model, self.tokenizer) if needs_signals(self.config.schema) else None,
-            lid_references=self.lid_references,
-        )
+        # One that reads text alone serves any model.
+        model = fingerprint(self.model, self.tokenizer) if needs_signals(self.config.schema) else None
+        checkpoint.write(directory, self, model=model, lid_references=self.lid_references)
 
     @classmethod
     def from_pretrained(

@@ -367,13 +367,7 @@ class Verifier:
 
     def save_pretrained(self, directory: str | Path) -> None:
         """Write the verifier to a folder, without pickle; :meth:`from_pretrained` reads it."""
-        checkpoint.write(
-            directory,
-            config=self.config,
-            aggregator=self.aggregator,
-            aligner=self.aligner,
-            trained_on=self.trained_on,
-        )
+        checkpoint.write(directory, self)
 
     @classmethod
     def from_pretrained(

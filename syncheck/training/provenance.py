@@ -146,12 +146,4 @@ class UnloadedMonitor:
 
     def save_pretrained(self, directory: str | Path) -> None:
         """Write the files that :meth:`syncheck.Monitor.save_pretrained` writes."""
-        checkpoint.write(
-            directory,
-            config=self.config,
-            aggregator=self.aggregator,
-            aligner=self.aligner,
-            trained_on=self.trained_on,
-            model=dict(self.model),
-            lid_references=self.lid_references,
-        )
+        checkpoint.write(directory, self, model=dict(self.model), lid_references=self.lid_references)
