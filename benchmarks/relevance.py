@@ -30,7 +30,7 @@ from sklearn.model_selection import GroupKFold
 from syncheck import closest_evidence
 from syncheck.evaluation.metrics import with_interval
 from syncheck.features.relevance import WEIGHTS, Asked
-from syncheck.reading.evidence import Context
+from syncheck.reading.evidence import Context, EvidenceIndex
 from syncheck.results.types import Query
 
 COUNTS = [name for name in WEIGHTS if name]
@@ -83,7 +83,7 @@ def _quotations(sets: Mapping[str, QuestionSet]) -> None:
         own = sets[entry["set"]]
         question, passages = own.questions[entry["question"]], own.passages
         evidence, index = closest_evidence(question, passages), Context(Query(question, passages)).index
-        parts = {index.quoted(number) for number in range(len(index.chunks))}
+        parts = {_part(index, number) for number in range(len(index.chunks))}
         held = {digest(part) for part in parts if evidence is not None and part in evidence.text}
         groups.append(entry["set"])
         found.append([not held.isdisjoint(entry[use]) for use in ("useful", "partly")])
@@ -97,6 +97,15 @@ def _quotations(sets: Mapping[str, QuestionSet]) -> None:
         ]
         low, high = np.quantile(drawn, (0.025, 0.975))
         print(f"\n{len(found)} quotations {name}: {with_interval(float(values.mean()), low, high)}")
+
+
+def _part(index: EvidenceIndex, number: int) -> str:
+    """Quote a chunk alone, without the object or header that it stands in."""
+    chunk = index.chunks[number]
+    if chunk.place is None:
+        return index.quoted(number)
+    quote = index.passages[chunk.passage][slice(*chunk.place)].strip()
+    return chunk.text if chunk.text in quote else quote
 
 
 def _compare(

@@ -18,6 +18,8 @@ from syncheck import SentenceScore
 CUT_OFF = "cut off at the limit of tokens"
 BESIDE = "it is beside the question"
 
+_ASKED = re.compile(r"^\W*(?:question|q)\b\s*\d*\s*[:.]\W*", re.IGNORECASE)
+"""Label of a question."""
 _PASSED_OVER = frozenset("a an the according after as at before by during for from in of on since to with".split())
 """Words before a subject: articles, and prepositions with which a sentence opens."""
 
@@ -223,21 +225,23 @@ def _edits(one: str, other: str) -> int:
     return row[-1]
 
 
-NEARLY = 0.9
-"""Share of words that match in order from which one sentence counts as a repeat of another."""
+NEARLY, ASKED_AGAIN = 0.9, 0.7
+"""Share of words that match in order from which one sentence counts as a repeat of another, and a question as one."""
 
 
-def is_near_repeat(text: str, other: str) -> bool:
-    """Tell whether at least 90 % of the words of two sentences match in order, whatever their case."""
+def is_near_repeat(text: str, other: str, *, share: float = NEARLY) -> bool:
+    """Tell whether such a share of the words of two sentences match in order, whatever their case."""
     one, two = (re.findall(r"\w+", sentence.lower()) for sentence in (text, other))
-    return SequenceMatcher(None, one, two, autojunk=False).ratio() >= NEARLY
+    return SequenceMatcher(None, one, two, autojunk=False).ratio() >= share
 
 
 def is_echo(text: str, question: str) -> bool:
     """Tell whether a sentence only repeats the question: nearly its words, from the first one on or as a question."""
+    text = _ASKED.sub("", text)
+    is_asked = text.rstrip().endswith("?")
     first, asked = (re.search(r"\w+", part.casefold()) for part in (text, question))
     opens_alike = first is not None and asked is not None and first[0] == asked[0]
-    return (opens_alike or text.rstrip().endswith("?")) and is_near_repeat(text, question)
+    return (opens_alike or is_asked) and is_near_repeat(text, question, share=ASKED_AGAIN if is_asked else NEARLY)
 
 
 TERSE = 4

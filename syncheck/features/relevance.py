@@ -15,7 +15,7 @@ from itertools import takewhile
 from syncheck.base.errors import InputError
 from syncheck.contrasts.parsing import ParsedText, parse
 from syncheck.reading.claim import is_label, is_question
-from syncheck.reading.evidence import Chunk, Context
+from syncheck.reading.evidence import MAX_CHUNK_CHARACTERS, Context, object_around
 from syncheck.reading.tables import number_of_words
 from syncheck.results.report import Report
 from syncheck.results.types import WITHOUT_CLAIM, Evidence, Query
@@ -37,7 +37,12 @@ LEAST_QUOTED = 3
 """Smallest number of words of a part of a passage that is quoted as an answer."""
 MOST_NEW = 8
 """Number of new words from which more do not count."""
+TITLE_WORDS = 10
+"""Largest number of words of a first line without a mark at its end that is a title."""
+MOST_ROWS = 4
+"""Largest number of equally relevant rows that are quoted together."""
 
+_ENDED = re.compile(r"[.!?:;\u2026)\"\u201d]\s*$")
 _LISTED = re.compile(r"^[-*+\u2022\u25e6\u25aa]\s+")
 _AMOUNT = re.compile(r"\bhow (?:many|much|long|old|far|often|big|large|tall|high|deep|heavy)\b|\b(?:price|cost|fee)\b")
 _TIME = re.compile(r"\bwhen\b|\bwhat (?:time|date|year|day)\b")
@@ -97,34 +102,56 @@ class Asked:
 
     def evidence(self) -> Evidence | None:
         """Find the most relevant chunk that has a word of the question and states something."""
-        passages, best = self._index.passages, None
-        for chunk, held in zip(self._index.chunks, self._held, strict=True):
-            is_short = number_of_words(chunk.text) < LEAST_QUOTED
-            if held and not (is_short or is_label(chunk.text) or is_question(chunk.text)):
-                relevance = self.relevance(chunk.read)
-                if best is None or relevance > best.score:
-                    best = Evidence(chunk.passage, _quoted(chunk, passages), relevance)
-        return best
+        chunks, best = self._index.chunks, None
+        for number, held in enumerate(self._held):
+            if held and self._states(number):
+                relevance = self.relevance(chunks[number].read)
+                if best is None or relevance > best[0]:
+                    best = relevance, number
+        return None if best is None else Evidence(chunks[best[1]].passage, self._quoted(best[1]), best[0])
+
+    def _states(self, number: int) -> bool:
+        """Tell whether a chunk is more than a few words, a heading, a question, or the first line as a title."""
+        chunks, chunk = self._index.chunks, self._index.chunks[number]
+        if number_of_words(chunk.text) < LEAST_QUOTED or is_label(chunk.text) or is_question(chunk.text):
+            return False
+        before, after = ([c for c in chunks[n : n + 1] if c.passage == chunk.passage] for n in (number - 1, number + 1))
+        is_line = (
+            chunk.place is None and _ENDED.search(chunk.text) is None and number_of_words(chunk.text) <= TITLE_WORDS
+        )
+        return not (is_line and not (before and number) and after)
+
+    def _quoted(self, number: int) -> str:
+        """Quote a chunk with what it stands under: a row with its header, an item with its headings.
+
+        Rows that have as much of what was asked are quoted with it, and a value or object of JSON with what holds it.
+        """
+        chunks, chunk = self._index.chunks, self._index.chunks[number]
+        passage, quote = self._index.passages[chunk.passage], chunk.quoted_from(self._index.passages)
+        if chunk.place is None:
+            return quote
+        start, end = chunk.place
+        if quote.startswith("{"):
+            around = object_around(passage, start, end)
+            return around if around and len(around) <= MAX_CHUNK_CHARACTERS else quote
+        if quote.startswith("|"):
+            rows = [
+                one.quoted_from(self._index.passages)
+                for one, held in zip(chunks, self._held, strict=True)
+                if one.passage == chunk.passage and one.place and held == self._held[number]
+            ]
+            above = takewhile(lambda line: line.lstrip().startswith("|"), reversed(passage[:start].splitlines()))
+            header = next(reversed(list(above)), "").strip()
+            rows = rows if len(rows) <= MOST_ROWS and all(row.startswith("|") for row in rows) else [quote]
+            return "\n".join(filter(None, [header, *rows]))
+        item = _LISTED.sub("", quote)
+        heading = chunk.text.removesuffix(item).rstrip(": ") if chunk.text.endswith(item) else ""
+        return f"{heading} \u2026 {item}" if heading else quote
 
     def relevance(self, sentence: str) -> float:
         """Compute P(gives some of what was asked), in [0, 1]."""
         log_odds = WEIGHTS[""] + sum(WEIGHTS[name] * count for name, count in self.counts(sentence).items())
         return 1 / (1 + math.exp(-log_odds))
-
-
-def _quoted(chunk: Chunk, passages: Sequence[str]) -> str:
-    """Quote a chunk with what it stands under: a row with its header, an item with its headings."""
-    passage, quote = passages[chunk.passage], chunk.quoted_from(passages)
-    if chunk.place is None or quote.startswith("{"):
-        return quote
-    start = chunk.place[0]
-    if quote.startswith("|"):
-        above = takewhile(lambda line: line.lstrip().startswith("|"), reversed(passage[:start].splitlines()))
-        header = next(reversed(list(above)), "").strip()
-        return f"{header}\n{quote}" if header else quote
-    item = _LISTED.sub("", quote)
-    heading = chunk.text.removesuffix(item).rstrip(": ") if chunk.text.endswith(item) else ""
-    return f"{heading} \u2026 {item}" if heading else quote
 
 
 def rated(report: Report) -> Report:

@@ -84,13 +84,22 @@ class Chunk:
         if self.place is None:
             return self.text
         passage, (start, end) = passages[self.passage], self.place
-        if _MEMBER.match(passage, start, end):
-            for pattern in _OBJECTS:
-                around = next((m[0] for m in pattern.finditer(passage) if m.start() < start and end < m.end()), "")
-                if 0 < number_of_words(around) <= LONG_WORDS:
-                    return around
+        if _MEMBER.match(passage, start, end) and (around := object_around(passage, start, end)):
+            return around
         quote = passage[start:end].strip()
         return self.text if self.text in quote else quote
+
+
+def object_around(passage: str, start: int, end: int) -> str:
+    """Find the JSON object of at most ``LONG_WORDS`` words that holds a part of a passage; "" if there is none.
+
+    One that has others in it comes before these.
+    """
+    for pattern in _OBJECTS:
+        around = next((m[0] for m in pattern.finditer(passage) if m.start() < start and end < m.end()), "")
+        if 0 < number_of_words(around) <= LONG_WORDS:
+            return around
+    return ""
 
 
 def split_passages(passages: Sequence[str], *, cut: Cut | None = None) -> list[Chunk]:

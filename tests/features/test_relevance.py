@@ -96,6 +96,24 @@ def test_a_row_is_quoted_with_its_header_and_a_value_with_its_object():
     assert closest_evidence("Where is the tile cutter?", [json.dumps(stock)]).text == '"item": "tile cutter"'
 
 
+def test_rows_and_objects_that_have_as_much_are_quoted_together():
+    table = "| Hut | Beds | Stove |\n|---|---|---|\n| Elm | 4 | yes |\n| Oak | 6 | no |"
+    assert closest_evidence("Which hut has a stove?", [table]).text == table.replace("|---|---|---|\n", "")
+    many = table + "".join(f"\n| Hut {n} | {n} | no |" for n in range(3, 8))
+    assert closest_evidence("Which hut has a stove?", [many]).text.count("\n") == 1
+    huts = '{"huts": [{"name": "Elm", "stove": true}, {"name": "Oak", "stove": false}]}'
+    assert closest_evidence("Which hut has a stove?", [huts]).text == huts
+
+
+def test_a_title_is_not_quoted():
+    log = "Service log of the boiler\nServiced on 9 March, pump replaced.\nThe boiler is serviced again after a year."
+    quoted = closest_evidence("When must the boiler be serviced again?", [log]).text
+    assert quoted == "The boiler is serviced again after a year."
+    assert (
+        closest_evidence("What is the service log?", ["Service log of the boiler"]).text == "Service log of the boiler"
+    )
+
+
 @pytest.mark.parametrize("passages", [[], ["Zips are covered for one year."]])
 def test_no_evidence_where_no_passage_has_a_word_of_the_question(passages):
     assert closest_evidence("Where is the nearest airport?", passages) is None
