@@ -22,6 +22,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -223,7 +224,12 @@ def value(candidate: Mapping[str, Any]) -> NDArray[np.float64]:
     """
     if not candidate["text"]:
         return np.zeros(3)
-    read = list(zip(candidate["labels"], candidate["relevance"], strict=True))
+    return _value(tuple(candidate["labels"]), tuple(candidate["relevance"]))
+
+
+@cache
+def _value(labels: tuple[str, ...], relevances: tuple[int, ...]) -> NDArray[np.float64]:
+    read = zip(labels, relevances, strict=True)
     return np.array([[label == "F", label == "U", (label == "F") * relevance / 2] for label, relevance in read]).mean(0)
 
 

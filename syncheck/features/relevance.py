@@ -15,7 +15,7 @@ from itertools import takewhile
 from syncheck.base.errors import InputError
 from syncheck.contrasts.parsing import ParsedText, parse
 from syncheck.reading.claim import is_label, is_question
-from syncheck.reading.evidence import MAX_CHUNK_CHARACTERS, Context, object_around
+from syncheck.reading.evidence import Context, object_around
 from syncheck.reading.tables import number_of_words
 from syncheck.results.report import Report
 from syncheck.results.types import WITHOUT_CLAIM, Evidence, Query
@@ -119,7 +119,7 @@ class Asked:
         is_line = (
             chunk.place is None and _ENDED.search(chunk.text) is None and number_of_words(chunk.text) <= TITLE_WORDS
         )
-        return not (is_line and not (before and number) and after)
+        return not (is_line and not before and after)
 
     def _quoted(self, number: int) -> str:
         """Quote a chunk with what it stands under: a row with its header, an item with its headings.
@@ -132,8 +132,7 @@ class Asked:
             return quote
         start, end = chunk.place
         if quote.startswith("{"):
-            around = object_around(passage, start, end)
-            return around if around and len(around) <= MAX_CHUNK_CHARACTERS else quote
+            return object_around(passage, start, end) or quote
         if quote.startswith("|"):
             rows = [
                 one.quoted_from(self._index.passages)

@@ -91,13 +91,13 @@ class Chunk:
 
 
 def object_around(passage: str, start: int, end: int) -> str:
-    """Find the JSON object of at most ``LONG_WORDS`` words that holds a part of a passage; "" if there is none.
+    """Find the JSON object that holds a part of a passage; "" if there is none, or none short enough.
 
-    One that has others in it comes before these.
+    It has at most ``LONG_WORDS`` words and ``MAX_CHUNK_CHARACTERS`` characters. One that has others in it comes first.
     """
     for pattern in _OBJECTS:
         around = next((m[0] for m in pattern.finditer(passage) if m.start() < start and end < m.end()), "")
-        if 0 < number_of_words(around) <= LONG_WORDS:
+        if 0 < number_of_words(around) <= LONG_WORDS and len(around) <= MAX_CHUNK_CHARACTERS:
             return around
     return ""
 

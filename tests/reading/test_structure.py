@@ -247,6 +247,7 @@ def test_prose_is_cut_as_before(passage):
         ('```json\r\n{"a": 1,\r\n "tls": true}\r\n```', "tls true", '{"a": 1,\r\n "tls": true}'),
         ('{"x": "' + "word " * 50 + '", "cup": {"fee": 15}}', "The fee is 15.", '{"fee": 15}'),
         ('{"fee": 15, "text": "' + "word " * 50 + '"}', "The fee is 15.", '"fee": 15'),
+        ('{"fee":15,"text":"' + "word-" * 200 + '"}', "The fee is 15.", '"fee":15'),
     ],
 )
 def test_evidence_is_quoted_as_the_passage_has_it(passage, claim, quote):
