@@ -37,7 +37,7 @@ def parts(aligner, **thresholds):
 
 def both(model, tokenizer, own, question, passages, *, limit=80, **options):
     """Repair one answer with the model and before a double of vLLM that has it; the outputs and the server."""
-    config = RepairConfig(alpha=0.0, **options)
+    config = RepairConfig(**{"alpha": 0.0, "branches": 4, **options})
     monitor, verifier = Monitor(model, tokenizer, **own), Verifier(**own)
     prompt = monitor.prompt(question=question, context=passages)
     local = FODGenerator(model, tokenizer, monitor, config=config)
@@ -128,7 +128,7 @@ def pieces(*tokens):
 
 
 def branched(server, supports=BAD, **options):
-    config = RepairConfig(**{"cuts": 0, "repair_from": 0.0, "on_exhausted": "stop", **options})
+    config = RepairConfig(**{"branches": 4, "cuts": 0, "repair_from": 0.0, "on_exhausted": "stop", **options})
     decoder = UpstreamFOD(Verifier(**parts(ScriptedAligner(supports))), server, repair="branch", config=config)
     return decoder.generate(question=QUESTION, passages=PASSAGE)
 
