@@ -10,7 +10,7 @@ fitted on all of these, and the AUROC of the weights in the package on the secon
 
 ``quotations.jsonl`` names, by their digests, the parts of the passages that are of use to who asked three questions
 about each set, wholly or in part; a language model read them once. Printed is how often what
-:func:`syncheck.closest_evidence` quotes has one of these.
+:func:`syncheck.closest_evidence` quotes, one to three parts, has one of these.
 """
 
 from __future__ import annotations
@@ -73,18 +73,19 @@ def main() -> None:
     packaged = all_rows[~is_first] @ [WEIGHTS[name] for name in COUNTS]
     print(f"\n{len(packaged)} sentences of second questions, with the weights in the package")
     _compare(every[~is_first], all_ratings[~is_first], {"all": packaged})
-    _quotations(sets)
+    for count in (1, 2, 3):
+        _quotations(sets, count)
 
 
-def _quotations(sets: Mapping[str, QuestionSet]) -> None:
-    """Print how often the quotation for a question is of use, with intervals over the sets."""
+def _quotations(sets: Mapping[str, QuestionSet], count: int) -> None:
+    """Print how often quotations of so many parts are of use, with intervals over the sets."""
     groups, found = [], []
     for entry in map(json.loads, (FOLDER / "quotations.jsonl").read_text(encoding="utf-8").splitlines()):
         own = sets[entry["set"]]
         question, passages = own.questions[entry["question"]], own.passages
-        evidence, index = closest_evidence(question, passages), Context(Query(question, passages)).index
-        parts = {_part(index, number) for number in range(len(index.chunks))}
-        held = {digest(part) for part in parts if evidence is not None and part in evidence.text}
+        index = Context(Query(question, passages)).index
+        quoted = "\n".join(one.text for one in closest_evidence(question, passages, count=count))
+        held = {digest(part) for part in (_part(index, n) for n in range(len(index.chunks))) if part in quoted}
         groups.append(entry["set"])
         found.append([not held.isdisjoint(entry[use]) for use in ("useful", "partly")])
     is_useful, is_partly = np.array(found).T
@@ -96,7 +97,7 @@ def _quotations(sets: Mapping[str, QuestionSet]) -> None:
             for _ in range(DRAWS)
         ]
         low, high = np.quantile(drawn, (0.025, 0.975))
-        print(f"\n{len(found)} quotations {name}: {with_interval(float(values.mean()), low, high)}")
+        print(f"\n{len(found)} quotations of {count} {name}: {with_interval(float(values.mean()), low, high)}")
 
 
 def _part(index: EvidenceIndex, number: int) -> str:

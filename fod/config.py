@@ -16,7 +16,9 @@ ABSTENTION = "The passages do not let me say more."
 """Text of an answer in which no sentence passed, and end of one that abstains from more."""
 
 QUOTATION = "Passage {number} says: \u201c{text}\u201d"
-"""Text in place of an answer in which no sentence passed, with ``on_exhausted="quote"``."""
+"""Text in place of an answer in which no sentence passed, with ``on_exhausted="quote"``; one for each passage."""
+MOST_QUOTED = 2
+"""Largest number of parts of the passages that are quoted."""
 
 Threshold = float | Literal["calibrated"]
 """A score in [0, 1], or ``"calibrated"`` for the one that ``syncheck calibrate --risk`` saved with the monitor."""
@@ -40,9 +42,9 @@ _Action = Literal["stop", "abstain", "annotate", "quote"]
 OnExhausted = _Action | Callable[[RetryRequest], RagPrompt | str | None]
 """Action when no continuation passes. ``stop``: the answer ends after its last passing sentence. ``abstain``: it ends
 with a message. ``annotate``: the best continuation of the round is kept and marked, and decoding continues. ``quote``:
-as ``stop``, but an answer that is empty or claims nothing ("The reasons are:") ends with the part of the passages that
-most likely answers the question (:func:`syncheck.closest_evidence`). A callable returns a prompt with new passages,
-from which the answer continues; a text that ends the answer and is not scored; or None, which stops."""
+as ``stop``, but an answer that is empty or claims nothing ("The reasons are:") ends with the one or two parts of the
+passages that most likely answer the question (:func:`syncheck.closest_evidence`). A callable returns a prompt with new
+passages, from which the answer continues; a text that ends the answer and is not scored; or None, which stops."""
 
 
 def check_threshold(value: Threshold | None, name: str) -> None:
@@ -131,9 +133,12 @@ class DecoderConfig:
     def completion(self, report: Report) -> tuple[str, str]:
         """Choose the text that follows an answer that claims nothing, and why it then stops; "" for any other."""
         if self.on_exhausted == "quote" and not any(map(may_claim, report.sentences)):
-            evidence = closest_evidence(report.prompt.question, report.prompt.passages)
-            if evidence is not None:
-                return QUOTATION.format(number=evidence.passage + 1, text=evidence.text), "quoted"
+            quotes = [
+                QUOTATION.format(number=evidence.passage + 1, text=evidence.text)
+                for evidence in closest_evidence(report.prompt.question, report.prompt.passages, count=MOST_QUOTED)
+            ]
+            if quotes:
+                return " ".join(quotes), "quoted"
         return ("" if report.response.strip() else self.message), "abstained"
 
 

@@ -217,8 +217,7 @@ class Proposer(Generic[C]):
     def _has_answer(self) -> bool:
         """Tell whether some part of the passages is likely to answer the question."""
         question, *passages = self._sources
-        evidence = closest_evidence(question, passages)
-        return evidence is not None and evidence.score >= LIKELY
+        return any(evidence.score >= LIKELY for evidence in closest_evidence(question, passages))
 
 
 class SessionProposer(Proposer[C]):

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
+from syncheck.base.checks import check_count
 from syncheck.base.errors import InputError
 from syncheck.contrasts.parsing import ParsedText, parse
 from syncheck.reading.claim import is_label, is_question
@@ -41,6 +42,10 @@ TITLE_WORDS = 10
 """Largest number of words of a first line without a mark at its end that is a title."""
 MOST_ROWS = 4
 """Largest number of equally relevant rows that are quoted together."""
+ELLIPSIS = " \u2026 "
+"""Stands for what a quotation leaves out."""
+NEARLY = 0.7
+"""Relevance of a further part that is quoted, at least, relative to that of the first."""
 
 _ENDED = re.compile(r"[.!?:;\u2026)\"\u201d]\s*$")
 _LISTED = re.compile(r"^[-*+\u2022\u25e6\u25aa]\s+")
@@ -100,15 +105,38 @@ class Asked:
             return 1.0 if any(token.name for token in read.tokens[1:]) else -1.0
         return 0.0
 
-    def evidence(self) -> Evidence | None:
-        """Find the most relevant chunk that has a word of the question and states something."""
-        chunks, best = self._index.chunks, None
-        for number, held in enumerate(self._held):
-            if held and self._states(number):
-                relevance = self.relevance(chunks[number].read)
-                if best is None or relevance > best[0]:
-                    best = relevance, number
-        return None if best is None else Evidence(chunks[best[1]].passage, self._quoted(best[1]), best[0])
+    def evidence(self, count: int) -> tuple[Evidence, ...]:
+        """Find the most relevant chunks that have a word of the question and state something, one text a passage."""
+        chunks = self._index.chunks
+        rated = {n: self.relevance(chunks[n].read) for n, held in enumerate(self._held) if held and self._states(n)}
+        ranked = sorted(rated, key=lambda n: -rated[n])
+        quotes: dict[int, str] = {}
+        for number in ranked:
+            quote = self._quoted(number)
+            if len(quotes) == count or rated[number] < NEARLY * rated[ranked[0]]:
+                break
+            if not any(quote in other or other in quote for other in quotes.values()):
+                quotes[number] = quote
+        by_passage: dict[int, list[int]] = {}
+        for number in quotes:
+            by_passage.setdefault(chunks[number].passage, []).append(number)
+        return tuple(
+            Evidence(passage, self._joined({n: quotes[n] for n in sorted(own)}), rated[own[0]])
+            for passage, own in by_passage.items()
+        )
+
+    def _joined(self, quotes: Mapping[int, str]) -> str:
+        """Join quotations of one passage in its order: rows under one header, others with an ellipsis between them."""
+        (last, text), *others = quotes.items()
+        for number, quote in others:
+            header, _, rest = quote.partition("\n" if quote.startswith("|") else ELLIPSIS)
+            if rest and text.startswith(header):
+                text += ("\n" if quote.startswith("|") else ELLIPSIS) + rest
+            else:
+                beside = number == last + 1 and self._index.chunks[number].place is None
+                text += (" " if beside else ELLIPSIS) + quote
+            last = number
+        return text
 
     def _states(self, number: int) -> bool:
         """Tell whether a chunk is more than a few words, a heading, a question, or the first line as a title."""
@@ -145,7 +173,7 @@ class Asked:
             return "\n".join(filter(None, [header, *rows]))
         item = _LISTED.sub("", quote)
         heading = chunk.text.removesuffix(item).rstrip(": ") if chunk.text.endswith(item) else ""
-        return f"{heading} \u2026 {item}" if heading else quote
+        return f"{heading}{ELLIPSIS}{item}" if heading else quote
 
     def relevance(self, sentence: str) -> float:
         """Compute P(gives some of what was asked), in [0, 1]."""
@@ -165,12 +193,14 @@ def rated(report: Report) -> Report:
     return replace(report, sentences=tuple(sentences))
 
 
-def closest_evidence(question: str, passages: Sequence[str]) -> Evidence | None:
-    """Find the sentence or row of the passages, which may be empty, that most likely answers a question.
+def closest_evidence(question: str, passages: Sequence[str], *, count: int = 1) -> tuple[Evidence, ...]:
+    """Find the sentences or rows of the passages, which may be empty, that most likely answer a question.
 
-    The evidence has its passage, its text as it stands there, and as ``score`` its relevance in [0, 1]; of equal ones
-    the first is taken. A row comes with the header of its table, an item after its headings and an ellipsis, and a
-    value of JSON as its object, if that has at most 40 words. None if no part of three words or more has a content word
-    of the question.
+    At most ``count`` parts are quoted, the most likely one and others with at least 0.7 of its relevance; of equal ones
+    the first. Each passage with some of them gives one evidence, the best one first: its number, the parts as they
+    stand there, with an ellipsis where something is left out, and as ``score`` their largest relevance in [0, 1]. A row
+    comes with the header of its table, an item after its headings and an ellipsis, and a value of JSON as its object,
+    if that has at most 40 words. Empty if no part of three words or more has a content word of the question.
     """
-    return Asked(Context(Query(question, tuple(passages)), abbreviations=ENGLISH_ABBREVIATIONS)).evidence()
+    check_count(count, "count")
+    return Asked(Context(Query(question, tuple(passages)), abbreviations=ENGLISH_ABBREVIATIONS)).evidence(count)

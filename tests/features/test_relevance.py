@@ -5,7 +5,7 @@ import json
 import pytest
 
 from syncheck import closest_evidence, load_kit
-from syncheck.base.errors import InputError
+from syncheck.base.errors import InputError, WrongTypeError
 
 SHOES = [
     "You may return unworn shoes within 30 days of delivery. Sale items can only be exchanged.",
@@ -68,52 +68,84 @@ def test_a_report_without_a_question_is_refused(verifier):
         verifier.rated(verifier.check(passages=SHOES, answer="Zips are covered for one year."))
 
 
+def quoted(question, passage, **options):
+    """Quote the only passage."""
+    (evidence,) = closest_evidence(question, [passage], **options)
+    return evidence.text
+
+
 def test_the_closest_evidence_is_a_line_of_its_heading_and_no_heading():
     hours = (
         "## Hours of the clubhouse\nMon: closed\nSat: 8:00 to 18:00\n\n## Hours of the workshop\nMon: 7:30\nSat: closed"
     )
-    quoted = closest_evidence("When is the clubhouse open on Saturday?", [hours]).text
-    assert quoted == "Hours of the clubhouse \u2026 Sat: 8:00 to 18:00"
-    assert (
-        closest_evidence("What are the hours of the clubhouse?", ["Is it open?", "## Hours of the clubhouse"]) is None
-    )
+    saturday = quoted("When is the clubhouse open on Saturday?", hours)
+    assert saturday == "Hours of the clubhouse \u2026 Sat: 8:00 to 18:00"
+    assert closest_evidence("What are the hours of the clubhouse?", ["Is it open?", "## Hours of the clubhouse"]) == ()
 
 
 def test_the_closest_evidence_answers_the_question():
-    evidence = closest_evidence("How long do I have to return shoes?", SHOES)
+    (evidence,) = closest_evidence("How long do I have to return shoes?", SHOES)
     assert (evidence.passage, evidence.text) == (0, "You may return unworn shoes within 30 days of delivery.")
     assert 0.5 < evidence.score < 1
 
 
 def test_a_row_is_quoted_with_its_header_and_a_value_with_its_object():
     table = "| Plan | Storage |\n|---|---|\n| Basic | 10 GB |\n| Plus | 50 GB |"
-    assert closest_evidence("How much storage does Plus have?", [table]).text == "| Plan | Storage |\n| Plus | 50 GB |"
+    assert quoted("How much storage does Plus have?", table) == "| Plan | Storage |\n| Plus | 50 GB |"
     record = '{"item": "tile cutter", "back_on": "2026-12-03"}'
-    assert closest_evidence("When will the tile cutter be back?", [f"Tools: {record}"]).text == record
+    assert quoted("When will the tile cutter be back?", f"Tools: {record}") == record
     cup = '{"event": "autumn cup", "entry": {"deadline": "2026-11-14", "fee": 15}}'
-    assert closest_evidence("Until when can I enter the autumn cup?", [cup]).text == cup
+    assert quoted("Until when can I enter the autumn cup?", cup) == cup
     stock = {"item": "tile cutter", "notes": 40 * "wet "}
-    assert closest_evidence("Where is the tile cutter?", [json.dumps(stock)]).text == '"item": "tile cutter"'
+    assert quoted("Where is the tile cutter?", json.dumps(stock)) == '"item": "tile cutter"'
 
 
 def test_rows_and_objects_that_have_as_much_are_quoted_together():
     table = "| Hut | Beds | Stove |\n|---|---|---|\n| Elm | 4 | yes |\n| Oak | 6 | no |"
-    assert closest_evidence("Which hut has a stove?", [table]).text == table.replace("|---|---|---|\n", "")
+    assert quoted("Which hut has a stove?", table) == table.replace("|---|---|---|\n", "")
     many = table + "".join(f"\n| Hut {n} | {n} | no |" for n in range(3, 8))
-    assert closest_evidence("Which hut has a stove?", [many]).text.count("\n") == 1
+    assert quoted("Which hut has a stove?", many).count("\n") == 1
     huts = '{"huts": [{"name": "Elm", "stove": true}, {"name": "Oak", "stove": false}]}'
-    assert closest_evidence("Which hut has a stove?", [huts]).text == huts
+    assert quoted("Which hut has a stove?", huts) == huts
 
 
 def test_a_title_is_not_quoted():
     log = "Service log of the boiler\nServiced on 9 March, pump replaced.\nThe boiler is serviced again after a year."
-    quoted = closest_evidence("When must the boiler be serviced again?", [log]).text
-    assert quoted == "The boiler is serviced again after a year."
-    assert (
-        closest_evidence("What is the service log?", ["Service log of the boiler"]).text == "Service log of the boiler"
-    )
+    serviced = quoted("When must the boiler be serviced again?", log)
+    assert serviced == "The boiler is serviced again after a year."
+    assert quoted("What is the service log?", "Service log of the boiler") == "Service log of the boiler"
 
 
 @pytest.mark.parametrize("passages", [[], ["Zips are covered for one year."]])
 def test_no_evidence_where_no_passage_has_a_word_of_the_question(passages):
-    assert closest_evidence("Where is the nearest airport?", passages) is None
+    assert closest_evidence("Where is the nearest airport?", passages) == ()
+
+
+def test_further_parts_are_quoted_if_they_are_nearly_as_relevant():
+    question = "When does the lido open?"
+    apart = ["The lido opens at 7 on weekdays.", "Towels cost 3 euros.", "On Sunday the lido opens at 9."]
+    best, second = closest_evidence(question, apart, count=3)
+    assert {best.text, second.text} == {apart[0], apart[2]} and best.score >= second.score > 0.7 * best.score
+    assert [apart[one.passage] for one in (best, second)] == [best.text, second.text]
+    assert closest_evidence(question, apart) == (best,)
+    (only,) = closest_evidence("When does the lido open on Sunday?", apart, count=3)  # the others have much less
+    assert only.text == apart[2]
+
+
+def test_parts_of_one_passage_are_quoted_in_its_order():
+    question = "When does the lido open?"
+    first, last = "The lido opens at 7 on weekdays.", "On Sunday the lido opens at 9."
+    assert quoted(question, f"{first} {last}", count=2) == f"{first} {last}"
+    assert quoted(question, f"{first} Towels cost 3 euros. {last}", count=2) == f"{first} \u2026 {last}"
+    table = "| Pool | Opens |\n|---|---|\n| Lido, big | 9:00 |\n| Baths | 7:00 |\n| Lido, small pool | 10:00 |"
+    rows = "| Pool | Opens |\n| Lido, big | 9:00 |\n| Lido, small pool | 10:00 |"
+    assert quoted(question, table, count=2) == rows
+    hours = "## Hours\n- the lido opens at 9\n- cash only\n- the lido opens at 10 in winter"
+    item = "the lido opens at 9 \u2026 the lido opens at 10 in winter"
+    assert quoted(question, hours, count=2) == f"Hours \u2026 {item}"
+
+
+@pytest.mark.parametrize(("count", "error"), [(0, InputError), (1.5, WrongTypeError)])
+def test_a_count_of_parts_that_cannot_be_used_is_refused(count, error):
+    with pytest.raises(error, match="count"):
+        closest_evidence("When?", SHOES, count=count)

@@ -54,9 +54,9 @@ class TestAbstain:
 
     def test_a_quotation_is_one_text_everywhere_where_no_sentence_passes(self, monitor, prompt):
         fod, options, out = run(monitor, prompt, 1.0, 1.0, on_exhausted="quote", message="No more.")
-        evidence = closest_evidence(QUESTION, PASSAGES)
-        said = f"Passage {evidence.passage + 1} says: \u201c{evidence.text}\u201d"
-        assert evidence.text in PASSAGES[evidence.passage]
+        quotes = closest_evidence(QUESTION, PASSAGES, count=2)
+        said = " ".join(f"Passage {one.passage + 1} says: \u201c{one.text}\u201d" for one in quotes)
+        assert quotes and all(one.text in PASSAGES[one.passage] for one in quotes)
         assert (out.report.response, out.report.stop, out.message) == (said, "quoted", said)
         assert not out.report.sentences
         assert monitor.tokenizer.decode(response_of(prompt, fod.generate(prompt, **options))) == said
