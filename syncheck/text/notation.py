@@ -182,6 +182,14 @@ def _ordinal(match: re.Match[str]) -> str:
     return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th') }"
 
 
+def _camel(match: re.Match[str]) -> str:
+    """Write "maxUploadSizeMB" as "max upload size_MB": a short last part may be a unit."""
+    first, *others = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", match[0])
+    words = [word if word.isupper() else word.lower() for word in others]
+    is_short = len(words[-1]) < 4 or words[-1] in ("secs", "mins")
+    return " ".join([first, *words[:-1]]) + ("_" if is_short else " ") + words[-1]
+
+
 _MAGNITUDES = {"m": "million", "b": "billion", "t": "trillion"}
 _CURRENCIES = {"US": "$", "USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥"}
 _QUARTERS = {"¼": ".25", "½": ".5", "¾": ".75"}
@@ -189,6 +197,7 @@ _POWERS = {"²": "square", "³": "cubic"}
 _LENGTHS = {"m": "metres", "km": "kilometres", "cm": "centimetres", "mm": "millimetres", "ft": "feet"}
 _HALVES = {"million": "500,000", "billion": "500 million", "trillion": "500 billion"}
 _WRITTEN: Mapping[str, _Written] = {
+    "camel": _camel,
     "commas": lambda m: re.sub(r"\D", ",", m[0]),
     "quarters": lambda m: (m[1] or "0") + _QUARTERS[m[2]],
     "date": _date,

@@ -21,6 +21,10 @@ from syncheck.text.sentences.boundaries import SegmenterConfig
         ),
         ("Keep it at 85 °C. Cool it. Fill in 4 °C. Salt.", ["Keep it at 85 °C.", "Cool it.", "Fill in 4 °C.", "Salt."]),
         ("It has 60 W. It lasts. In 1962 J. Fox came.", ["It has 60 W.", "It lasts.", "In 1962 J. Fox came."]),
+        (
+            "Park in zone B. It is free. Call J. The line by K. He is old, as is D. C. The rest.",
+            ["Park in zone B.", "It is free.", "Call J.", "The line by K. He is old, as is D. C. The rest."],
+        ),
         ("It is 5 p.m. He left etc. She stayed.", ["It is 5 p.m.", "He left etc.", "She stayed."]),
         ("From 4 p.m. to 10 P.M. it is open. So.", ["From 4 p.m. to 10 P.M. it is open.", "So."]),
         ("Nuts etc. are sold, by Al Ray Jr. and Ann.", ["Nuts etc. are sold, by Al Ray Jr. and Ann."]),

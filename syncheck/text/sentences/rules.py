@@ -122,12 +122,18 @@ Those with a ``#`` count only before a number: "No. 5", but "No. He left." Those
 sentence, count only before a small letter: "At 5 p.m. he left", but "It is 5 p.m. He left."
 """
 
-_OPENERS = "|".join(map(str.capitalize, _ENGLISH["openers"].split()))
+_OPENERS = _ENGLISH["openers"].split()
+_SURNAMES = frozenset("a an as do he if in my no on so to we you".split())
+"""Openers that are surnames too, as in "by K. He"."""
+_ANY = "|".join(map(str.capitalize, _OPENERS))
+_SURE = "|".join(word.capitalize() for word in _OPENERS if word not in _SURNAMES)
 _AFTER_UNIT = regex.compile(
-    rf"(?:(?<=\d\s[a-z]\.|°\s?[CFK]\.)|(?<=\d\s?[A-Z]\.)(?=\s+(?:{_OPENERS})\s))[{string.whitespace}]+(?=\p{{Lu}})"
+    r"(?:(?<=\d\s[a-z]\.|°\s?[CFK]\.)"
+    rf"|(?<=\d\s?[A-Z]\.)(?=\s+(?:{_ANY})\s)|(?<=\w\s[A-Z]\.)(?=\s+(?:{_SURE})\s))"
+    rf"[{string.whitespace}]+(?=\p{{Lu}})"
 )
 """White space after a number and a small letter or a degree, as in "4 g. Then" and "4 °C. Then", or after another
-capital before a word that opens sentences: "60 W. It is"."""
+capital before a word that opens sentences: "60 W. It is", "Zone B. It is"."""
 
 _AFTER_BRACKET = re.compile(r"[(\[](?!(?:yes|no|ok)\.)[a-z]{1,6}\.\Z", re.IGNORECASE)
 """A short word with a full stop that begins a bracket, as in "(dir. J. Doe)"."""
