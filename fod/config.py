@@ -16,7 +16,8 @@ ABSTENTION = "The passages do not let me say more."
 """Text of an answer in which no sentence passed, and end of one that abstains from more."""
 
 QUOTATION = "Passage {number} says: \u201c{text}\u201d"
-"""Text in place of an answer in which no sentence passed, with ``on_exhausted="quote"``; one for each passage."""
+"""Text in place of an answer in which no sentence passed, or after one that says too little, with
+``on_exhausted="quote"``; one for each passage."""
 MOST_QUOTED = 2
 """Largest number of parts of the passages that are quoted."""
 
@@ -42,9 +43,10 @@ _Action = Literal["stop", "abstain", "annotate", "quote"]
 OnExhausted = _Action | Callable[[RetryRequest], RagPrompt | str | None]
 """Action when no continuation passes. ``stop``: the answer ends after its last passing sentence. ``abstain``: it ends
 with a message. ``annotate``: the best continuation of the round is kept and marked, and decoding continues. ``quote``:
-as ``stop``, but an answer that is empty or claims nothing ("The reasons are:") ends with the one or two parts of the
-passages that most likely answer the question (:func:`syncheck.closest_evidence`). A callable returns a prompt with new
-passages, from which the answer continues; a text that ends the answer and is not scored; or None, which stops."""
+as ``stop``, but the one or two parts of the passages that most likely answer the question
+(:func:`syncheck.closest_evidence`) follow an answer that is empty, claims nothing ("The reasons are:"), or of which no
+sentence has half their relevance to the question. A callable returns a prompt with new passages, from which the answer
+continues; a text that ends the answer and is not scored; or None, which stops."""
 
 
 def check_threshold(value: Threshold | None, name: str) -> None:
@@ -131,11 +133,13 @@ class DecoderConfig:
             raise InputError(f"on_exhausted must be one of {known} or a callable; found {self.on_exhausted!r}")
 
     def completion(self, report: Report) -> tuple[str, str]:
-        """Choose the text that follows an answer that claims nothing, and why it then stops; "" for any other."""
-        if self.on_exhausted == "quote" and not any(map(may_claim, report.sentences)):
+        """Choose the text that follows an answer that says too little, and why it then stops; "" for any other."""
+        if self.on_exhausted == "quote":
+            said = [sentence.text for sentence in report.sentences if may_claim(sentence)]
+            question, passages = report.prompt.question, report.prompt.passages
             quotes = [
                 QUOTATION.format(number=evidence.passage + 1, text=evidence.text)
-                for evidence in closest_evidence(report.prompt.question, report.prompt.passages, count=MOST_QUOTED)
+                for evidence in closest_evidence(question, passages, count=MOST_QUOTED, said=said)
             ]
             if quotes:
                 return " ".join(quotes), "quoted"
@@ -186,7 +190,7 @@ class RepairConfig(DecoderConfig):
     guards: bool = True
     """As in the search, but True."""
     on_exhausted: OnExhausted = "quote"
-    """As in the search, but an answer that claims nothing quotes the passages."""
+    """As in the search, but an answer that says too little quotes the passages."""
     alpha: float = 0.5
     """Strength, at least 0, with which the context's influence on tokens is amplified; 0 turns it off (Shi et al.,
     2024, "Trusting your evidence", section 4). Scores are those of the raw logits."""

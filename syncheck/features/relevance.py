@@ -46,6 +46,8 @@ ELLIPSIS = " \u2026 "
 """Stands for what a quotation leaves out."""
 NEARLY = 0.7
 """Relevance of a further part that is quoted, at least, relative to that of the first."""
+ENOUGH = 0.5
+"""Relevance of a sentence of an answer, relative to the same, from which nothing needs to be quoted after it."""
 
 _ENDED = re.compile(r"[.!?:;\u2026)\"\u201d]\s*$")
 _LISTED = re.compile(r"^[-*+\u2022\u25e6\u25aa]\s+")
@@ -105,11 +107,13 @@ class Asked:
             return 1.0 if any(token.name for token in read.tokens[1:]) else -1.0
         return 0.0
 
-    def evidence(self, count: int) -> tuple[Evidence, ...]:
+    def evidence(self, count: int, *, said: Sequence[str]) -> tuple[Evidence, ...]:
         """Find the most relevant chunks that have a word of the question and state something, one text a passage."""
         chunks = self._index.chunks
         rated = {n: self.relevance(chunks[n].read) for n, held in enumerate(self._held) if held and self._states(n)}
         ranked = sorted(rated, key=lambda n: -rated[n])
+        if any(self.relevance(sentence) >= ENOUGH * max(rated.values(), default=0.0) for sentence in said):
+            return ()
         quotes: dict[int, str] = {}
         for number in ranked:
             quote = self._quoted(number)
@@ -193,14 +197,18 @@ def rated(report: Report) -> Report:
     return replace(report, sentences=tuple(sentences))
 
 
-def closest_evidence(question: str, passages: Sequence[str], *, count: int = 1) -> tuple[Evidence, ...]:
+def closest_evidence(
+    question: str, passages: Sequence[str], *, count: int = 1, said: Sequence[str] = ()
+) -> tuple[Evidence, ...]:
     """Find the sentences or rows of the passages, which may be empty, that most likely answer a question.
 
     At most ``count`` parts are quoted, the most likely one and others with at least 0.7 of its relevance; of equal ones
     the first. Each passage with some of them gives one evidence, the best one first: its number, the parts as they
     stand there, with an ellipsis where something is left out, and as ``score`` their largest relevance in [0, 1]. A row
     comes with the header of its table, an item after its headings and an ellipsis, and a value of JSON as its object,
-    if that has at most 40 words. Empty if no part of three words or more has a content word of the question.
+    if that has at most 40 words. Empty if no part of three words or more has a content word of the question, or if one
+    of the sentences that are ``said`` already has at least half the relevance of the best part.
     """
     check_count(count, "count")
-    return Asked(Context(Query(question, tuple(passages)), abbreviations=ENGLISH_ABBREVIATIONS)).evidence(count)
+    asked = Asked(Context(Query(question, tuple(passages)), abbreviations=ENGLISH_ABBREVIATIONS))
+    return asked.evidence(count, said=said)
