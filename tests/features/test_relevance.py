@@ -145,6 +145,17 @@ def test_parts_of_one_passage_are_quoted_in_its_order():
     assert quoted(question, hours, count=2) == f"Hours \u2026 {item}"
 
 
+def test_nothing_is_quoted_if_a_sentence_already_has_half_the_relevance():
+    question, hours = "When does the lido open on Sunday?", ["On Sunday the lido opens at 9.", "Towels cost 3 euros."]
+    for said, is_enough in (
+        ([], False),
+        (["Towels cost 3 euros."], False),
+        (["Towels cost 3 euros.", "The lido opens at 9."], True),
+        (["Nobody knows."], False),
+    ):
+        assert (closest_evidence(question, hours, said=said) == ()) is is_enough
+
+
 @pytest.mark.parametrize(("count", "error"), [(0, InputError), (1.5, WrongTypeError)])
 def test_a_count_of_parts_that_cannot_be_used_is_refused(count, error):
     with pytest.raises(error, match="count"):

@@ -67,13 +67,18 @@ class TestAbstain:
         _, _, out = run(monitor, prompt, 1.0, 1.0, on_exhausted="quote", message="No more.")
         assert (out.report.response, out.report.stop) == ("No more.", "abstained")
 
-    def test_what_was_released_is_not_followed_by_a_quotation(self, monitor, prompt):
+    def test_what_was_released_beside_the_question_is_followed_by_a_quotation(self, monitor, prompt):
         threshold = second_best(monitor, prompt)
         if threshold is None:
             pytest.skip("greedy's first sentence is its worst")
         _, _, quoting = run(monitor, prompt, threshold, 1.0, on_exhausted="quote")
         _, _, stopping = run(monitor, prompt, threshold, 1.0)
-        assert (quoting.report.response, quoting.report.stop) == (stopping.report.response, stopping.report.stop)
+        texts = [sentence.text for sentence in stopping.report.sentences]
+        quotes = closest_evidence(QUESTION, PASSAGES, count=2, said=texts)
+        assert quotes, "random words are beside any question"
+        assert quoting.report.response == stopping.report.response + quoting.message
+        assert quoting.message.startswith(f" Passage {quotes[0].passage + 1} says: \u201c{quotes[0].text}")
+        assert quoting.report.stop == "quoted" and [s.text for s in quoting.report.sentences] == texts
 
     def test_what_was_released_stays_before_it(self, monitor, prompt):
         threshold = second_best(monitor, prompt)

@@ -89,8 +89,10 @@ def test_prompts_of_a_list_are_answered_as_each_alone(monitor, prompt, given):
 
 
 def plausible(monitor, **given):
-    """Repair that keeps everything it writes, with one plausible token at each step."""
-    config = RepairConfig(backtrack_threshold=0.0, plausibility=1.0, exact_names=False, guards=False, **given)
+    """Repair that keeps everything it writes and adds nothing, with one plausible token at each step."""
+    config = RepairConfig(
+        backtrack_threshold=0.0, plausibility=1.0, exact_names=False, guards=False, on_exhausted="stop", **given
+    )
     return FODGenerator(monitor.model, monitor.tokenizer, monitor, config=config)
 
 
