@@ -67,6 +67,7 @@ def test_typographic_signs_keep_their_places():
         ("USD 5 or US$5", "$5 or $5"),
         ("≥ 5 at 8 °C", "at least 5 at 8 degrees Celsius"),
         ("5 \u03bcg or 5 mcg of it", "5 micrograms or 5 micrograms of it"),
+        ("memory: 512Mi of 2 GiB", "memory: 512 MiB of 2 GiB"),
         ("25 m² at 90 kph, 4 per cent", "25 square metres at 90 km/h, 4 percent"),
         ("in 2020 100 came", "in 2020 100 came"),
         (".5 or 2½", "0.5 or 2.5"),
