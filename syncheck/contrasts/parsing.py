@@ -17,6 +17,7 @@ from syncheck.contrasts.lexicon import CLASSES, Token, between, is_year, tokens_
 from syncheck.contrasts.quantities import BOUNDED, UNIT_KINDS, Quantity, agree, quantities_in, rounds
 from syncheck.text.notation import WrittenOut
 
+ABOUT = 0.05  # largest relative difference of what is called "about" a number that is written as that one
 ACROSS = 6  # number of words that a comma or conjunction counts for in the distance of a word from a value
 GRADUAL_KINDS = UNIT_KINDS - {"money", "share"}  # what takes every value between the ends of a range
 SHARED = 0.4  # weight of a word that several facts share, where one that a fact alone has counts 1
@@ -261,9 +262,10 @@ def in_notation_of(claim: ParsedText, sides: Sequence[ParsedText]) -> str:
 
 
 def _ends(side: ParsedText, one: Quantity) -> tuple[int, int]:
-    """Find where a quantity begins and ends, with its sign, the word before a range and the full stop of "p.m."."""
+    """Find where a quantity begins and ends, with its sign, "about", the word before a range and the stop of "p.m."."""
     before = side.tokens[one.first - 1].word if one.first else ""
     has_word = (one.bound == "range" and before in ("between", "from")) or before == "minus"
+    has_word = has_word or (one.bound == "about" and before in CLASSES["about"])
     start, end = side.tokens[one.first - has_word].start, side.tokens[one.last].end
     start -= one.low < 0 and one.bound not in BOUNDED and side.text[start - 1 : start] == "-"
     return start, end + (side.tokens[one.last].text[1:2] == "." and side.text[end : end + 2] == ". ")
@@ -279,11 +281,12 @@ def _is_said_by(claim: Quantity, other: Quantity) -> bool:
     if claim.kind == other.kind == "clock":
         return agree(claim, other)
     is_alike = (claim.kind == other.kind and claim.rate == other.rate) or {claim.kind, other.kind} == {"bare", "count"}
-    if not is_alike or claim.bound not in ("", other.bound) or claim.change != other.change:
+    is_about = claim.bound == "about" and other.bound == "" and math.isclose(claim.low, other.low, rel_tol=ABOUT)
+    if not is_alike or not (is_about or claim.bound in ("", other.bound)) or claim.change != other.change:
         return False
     if claim.unit != other.unit and not (claim.kind in UNIT_KINDS and agree(claim, other)):
         return False
     if other.bound == "range" and not claim.bound:
         return claim.kind in GRADUAL_KINDS and agree(claim, other)
     is_rounded = claim.bound == "" == other.bound and rounds(claim.low, other.low)
-    return is_rounded or all(math.isclose(*ends) for ends in ((claim.low, other.low), (claim.high, other.high)))
+    return is_about or is_rounded or all(math.isclose(*ends) for ends in ((claim.low, other.low), (claim.high, other.high)))

@@ -92,16 +92,17 @@ def _is_closer(said: frozenset[str], rival: Fact, nearest: Fact) -> bool:
 def _repeated(claim: ParsedText, chunk: ParsedText) -> float:
     """Compute the share of a sentence's words that a chunk has in the same order.
 
-    Quantities are left out, with "of" and the like before them, and pronouns that may stand for what the chunk names.
+    Quantities are left out, with "of", "about" and the like before them, and pronouns that may stand for what the chunk
+    names.
     """
-    pronouns = CLASSES["pronouns"] - chunk.words
+    pronouns, leading = CLASSES["pronouns"] - chunk.words, CLASSES["leading"] | CLASSES["about"]
     ours, theirs = (
         [
             token.stem
             for place, token in enumerate(side.tokens)
             if place not in side.quantity_places
             and token.word not in pronouns
-            and not (token.word in CLASSES["leading"] and place + 1 in side.quantity_places)
+            and not (token.word in leading and place + 1 in side.quantity_places)
         ]
         for side in (claim, chunk)
     )

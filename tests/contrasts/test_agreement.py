@@ -14,6 +14,7 @@ from syncheck.contrasts.parsing import in_notation_of, parse
         ("It was signed on May 3rd, 2021.", "Signed: 2021-05-03.", "It was signed on 3 May 2021."),
         ("It reaches 85 km/h.", "Its speed is between 80 and 90 km/h.", "It reaches between 80 and 90 km/h."),
         ("It paid 1.2 million euros.", "The fund paid 1,204,000 euros.", "It paid 1,204,000 euros."),
+        ("Roughly 41% voted, nearly 900 of them here.", "41.2 % voted, 888 here.", "41.2 % voted, 888 of them here."),
         ("Keep it at minus 5 degrees Celsius.", "Store at −5 °C.", "Keep it at -5 degrees Celsius."),
     ],
 )
@@ -28,6 +29,7 @@ def test_quantities_are_written_as_the_text_writes_them(sentence, text, read):
         ("It takes 80 minutes.", "Allow 1.5 h for the way."),
         ("It costs 100 euros.", "It costs 80 to 120 euros."),  # a price may not be any within a range
         ("At least 18 came.", "18 came."),
+        ("About 60% voted.", "56 % voted."),
         ("Passage 2 says so.", "Two passages say so."),
         ("It is 25 miles long.", "It is 40 km long."),  # nearly the same only
         ("It starts at 2 pm.", "It starts at 2 am."),
