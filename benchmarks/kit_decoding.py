@@ -381,7 +381,7 @@ def counts(entries: Sequence[Mapping[str, Any]], *, quoting: bool = False) -> ND
     """Count what each answer has (N, 5).
 
     These are its faithful and unfaithful sentences, and whether it is empty, useful, or partly useful; with
-    ``quoting``, a quotation stands in place of an empty answer.
+    ``quoting``, quotations stand in place of empty answers, or follow those that say too little.
     """
     rows = []
     for entry in entries:
