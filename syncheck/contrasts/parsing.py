@@ -17,7 +17,8 @@ from syncheck.contrasts.lexicon import CLASSES, Token, between, is_year, tokens_
 from syncheck.contrasts.quantities import BOUNDED, UNIT_KINDS, Quantity, agree, quantities_in, rounds
 from syncheck.text.notation import WrittenOut
 
-ABOUT = 0.05  # largest relative difference of what is called "about" a number that is written as that one
+ABOUT, BEYOND = 0.05, 0.25
+"""Largest relative difference of a number that is "about", or "more" or "less than" another, and is written as that."""
 ACROSS = 6  # number of words that a comma or conjunction counts for in the distance of a word from a value
 GRADUAL_KINDS = UNIT_KINDS - {"money", "share"}  # what takes every value between the ends of a range
 SHARED = 0.4  # weight of a word that several facts share, where one that a fact alone has counts 1
@@ -266,7 +267,8 @@ def _ends(side: ParsedText, one: Quantity) -> tuple[int, int]:
     before = side.tokens[one.first - 1].word if one.first else ""
     has_word = (one.bound == "range" and before in ("between", "from")) or before == "minus"
     has_word = has_word or (one.bound == "about" and before in CLASSES["about"])
-    start, end = side.tokens[one.first - has_word].start, side.tokens[one.last].end
+    places = side.bounded(one)
+    start, end = side.tokens[places[0] - has_word].start, side.tokens[places[-1]].end
     start -= one.low < 0 and one.bound not in BOUNDED and side.text[start - 1 : start] == "-"
     return start, end + (side.tokens[one.last].text[1:2] == "." and side.text[end : end + 2] == ". ")
 
@@ -281,12 +283,23 @@ def _is_said_by(claim: Quantity, other: Quantity) -> bool:
     if claim.kind == other.kind == "clock":
         return agree(claim, other)
     is_alike = (claim.kind == other.kind and claim.rate == other.rate) or {claim.kind, other.kind} == {"bare", "count"}
-    is_about = claim.bound == "about" and other.bound == "" and math.isclose(claim.low, other.low, rel_tol=ABOUT)
-    if not is_alike or not (is_about or claim.bound in ("", other.bound)) or claim.change != other.change:
+    is_near = other.bound == "" and _is_near(claim, other.low)
+    if not is_alike or not (is_near or claim.bound in ("", other.bound)) or claim.change != other.change:
         return False
     if claim.unit != other.unit and not (claim.kind in UNIT_KINDS and agree(claim, other)):
         return False
     if other.bound == "range" and not claim.bound:
         return claim.kind in GRADUAL_KINDS and agree(claim, other)
     is_rounded = claim.bound == "" == other.bound and rounds(claim.low, other.low)
-    return is_about or is_rounded or all(math.isclose(*ends) for ends in ((claim.low, other.low), (claim.high, other.high)))
+    return (
+        is_near or is_rounded or all(math.isclose(*ends) for ends in ((claim.low, other.low), (claim.high, other.high)))
+    )
+
+
+def _is_near(claim: Quantity, exact: float) -> bool:
+    """Tell whether a number is what "about 40", "more than 40" or "fewer than 40" is said of."""
+    if claim.bound == "about":
+        return math.isclose(claim.low, exact, rel_tol=ABOUT)
+    if claim.bound == "lower":
+        return claim.low < exact <= (1 + BEYOND) * claim.low
+    return claim.bound == "upper" and (1 - BEYOND) * claim.high <= exact < claim.high

@@ -169,7 +169,7 @@ def _clock(tokens: Sequence[Token], place: int) -> Quantity | None:
     figures = _CLOCK.fullmatch(token.text)
     before = tokens[place - 1].word if place else ""
     is_time = half or ":" in token.text or ("." in token.text and before in ("at", "until", "till"))
-    if figures is None or not is_time or int(figures[2] or 0) > 59:
+    if figures is None or not is_time or int(figures[1] or figures[3]) > 24 or int(figures[2] or 0) > 59:
         return None
     number = 60.0 * int(figures[1] or figures[3]) + int(figures[2] or 0)
     minutes = number % HALF_DAY + HALF_DAY * (half in ("pm", "noon")) if half else number
