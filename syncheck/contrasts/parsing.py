@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from syncheck.contrasts.lexicon import CLASSES, Token, between, is_year, tokens_of
-from syncheck.contrasts.quantities import BOUNDED, UNIT_KINDS, Quantity, agree, quantities_in, rounds
+from syncheck.contrasts.quantities import BOUNDED, UNIT_KINDS, Quantity, agree, quantities_in, rounds, size_of
 from syncheck.text.notation import WrittenOut
 
 ABOUT, BEYOND = 0.05, 0.25
@@ -249,14 +249,16 @@ def quantity_facts(side: ParsedText, quantities: Sequence[Quantity]) -> list[Fac
 def in_notation_of(claim: ParsedText, sides: Sequence[ParsedText]) -> str:
     """Rewrite a sentence so that its quantities are written as in texts that have the same ones.
 
-    "It starts at half past two." beside "Doors open at 14:30." is "It starts at 14:30.".
+    "It starts at half past two." beside "Doors open at 14:30." is "It starts at 14:30.". What is bounded ("about half")
+    stays as it is if it may be said of several numbers.
     """
     end, pieces = 0, []
     for one in claim.quantities:
         first, last = _ends(claim, one)
         theirs = [(side, _ends(side, other)) for side in sides for other in side.quantities if _is_said_by(one, other)]
         same = [side.text[start:stop] for side, (start, stop) in theirs]
-        if first >= end and same and claim.text[first:last].lower() not in map(str.lower, same):
+        is_vague = one.bound != "" and len(set(map(str.lower, same))) > 1
+        if first >= end and same and not is_vague and claim.text[first:last].lower() not in map(str.lower, same):
             pieces += [claim.text[end:first], same[0] if first else same[0][0].upper() + same[0][1:]]
             end = last
     return "".join((*pieces, claim.text[end:])) if pieces else claim.notation.source
@@ -297,9 +299,12 @@ def _is_said_by(claim: Quantity, other: Quantity) -> bool:
 
 
 def _is_near(claim: Quantity, exact: float) -> bool:
-    """Tell whether a number is what "about 40", "more than 40" or "fewer than 40" is said of."""
+    """Tell whether a number is what "about 40", "more than 40" or "fewer than 40" is said of; "about half" stays."""
+    if claim.kind == "share" and claim.stop > claim.last:
+        return False
     if claim.bound == "about":
         return math.isclose(claim.low, exact, rel_tol=ABOUT)
     if claim.bound == "lower":
         return claim.low < exact <= (1 + BEYOND) * claim.low
-    return claim.bound == "upper" and (1 - BEYOND) * claim.high <= exact < claim.high
+    is_written = math.isclose(exact, claim.number * size_of(claim))
+    return claim.bound == "upper" and (1 - BEYOND) * claim.high <= exact <= claim.high and not is_written

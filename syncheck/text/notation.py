@@ -184,7 +184,7 @@ def _ordinal(match: re.Match[str]) -> str:
 
 def _camel(match: re.Match[str]) -> str:
     """Write "maxUploadSizeMB" as "max upload size_MB": a short last part may be a unit."""
-    first, *others = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", match[0])
+    first, *others = (word[0] for word in re.finditer(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", match[0]))
     words = [word if word.isupper() else word.lower() for word in others]
     is_short = len(words[-1]) < 4 or words[-1] in ("secs", "mins")
     return " ".join([first, *words[:-1]]) + ("_" if is_short else " ") + words[-1]
