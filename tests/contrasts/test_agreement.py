@@ -14,6 +14,7 @@ from syncheck.contrasts.parsing import in_notation_of, parse
         ("It was signed on May 3rd, 2021.", "Signed: 2021-05-03.", "It was signed on 3 May 2021."),
         ("It reaches 85 km/h.", "Its speed is between 80 and 90 km/h.", "It reaches between 80 and 90 km/h."),
         ("It paid 1.2 million euros.", "The fund paid 1,204,000 euros.", "It paid 1,204,000 euros."),
+        ("The chairs cost 89.", "12 chairs at 89.00", "The chairs cost 89.00."),  # no time of day
         ("Roughly 41% voted, nearly 900 of them here.", "41.2 % voted, 888 here.", "41.2 % voted, 888 of them here."),
         ("More than 300 people came, fewer than 20 left.", "312 came and 19 left.", "312 people came, 19 left."),
         ("You pay less than two hours' work.", "It takes 1 h 50 min.", "You pay 1 h 50 min' work."),

@@ -29,7 +29,7 @@ LIBRARY = [
         ("The user can replace it.", "It cannot be replaced by the user.", "negation", ("", "cannot")),
         ("The company paid a dividend.", "The company did not pay a dividend.", "negation", ("", "not")),
         ("Trains run from 6:00 to 21:00.", "Trains run from 6:00 to 23:00.", "number", ("21:00", "23:00")),
-        ("About 60 members of us voted.", "40 members of us voted.", "number", ("60", "40")),
+        ("About 60% of members voted.", "41% of members voted.", "number", ("60", "41")),
         ("It is four centimetres long.", "It is 3 cm long.", "number", ("four", "3")),
         ("**Parking:** 3 euros an hour", "Parking costs 2 euros an hour.", "number", ("3", "2")),
         ("The rate rose to 4.9 in May.", "The rate rose to 5.3 in May from 4.9 in April.", "number", ("4.9", "5.3")),

@@ -62,6 +62,17 @@ class TestAbstain:
         assert monitor.tokenizer.decode(response_of(prompt, fod.generate(prompt, **options))) == said
         assert fold(protocol_events(fod.stream(prompt, **options))).text == said
 
+    def test_two_parts_are_quoted_if_they_are_as_relevant(self, monitor):
+        passages = ["Angus Scott plays rugby.", "Leeds is large.", "Angus Scott lives here.", "Angus Scott sings."]
+        prompt = monitor.prompt(question="Who is Angus Scott?", context=passages)
+        _, _, out = run(monitor, prompt, 1.0, 1.0, on_exhausted="quote")
+        first, second = closest_evidence(QUESTION, passages, count=2)
+        assert {first.text, second.text} < set(passages)
+        assert (
+            out.message
+            == f"Passage {first.passage + 1} says: “{first.text}” Passage {second.passage + 1} says: “{second.text}”"
+        )
+
     def test_without_anything_to_quote_the_message_is_the_answer(self, monitor):
         prompt = monitor.prompt(question="Xyzzy?", context=PASSAGES)
         _, _, out = run(monitor, prompt, 1.0, 1.0, on_exhausted="quote", message="No more.")
