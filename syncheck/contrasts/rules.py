@@ -134,7 +134,7 @@ def _beside(side: ParsedText, fact: Fact) -> frozenset[tuple[int, str]]:
 
 
 def _is_computed(claim: ParsedText, one: Quantity, chunk: ParsedText) -> bool:
-    """Tell whether a number may follow from others: by a fraction or product, or in other words by a sum."""
+    """Tell whether a number may follow from others: by a ratio, fraction or product, or in other words by a sum."""
     stated = [q for q in (*chunk.quantities, *claim.quantities) if q is not one and q.kind not in ("ordinal", "code")]
     others = {q.number for q in stated}
     loose = {
@@ -149,6 +149,8 @@ def _is_computed(claim: ParsedText, one: Quantity, chunk: ParsedText) -> bool:
         made += [value * share for value in others for share in (1 / 2, 1 / 3, 2 / 3, 1 / 4, 3 / 4, 2)]
     if any(q.kind == "share" for q in stated):
         made += [a * b / 100 for a, b in pairs]
+    if one.kind == "share":
+        made += [100 * min(pair) / max(pair) for pair in pairs if min(pair) > 0]
     if not claim.content - claim.stems_at(range(one.first, one.last + 1)) <= chunk.stems:
         if one.kind == "year" and not CLASSES["later"].isdisjoint(chunk.words):
             return True

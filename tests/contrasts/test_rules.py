@@ -429,6 +429,12 @@ def test_a_number_that_follows_from_others_is_no_contrast():
     assert len(contrast_with("The box holds two rows of five eggs.", [rows]).differences) == 1
 
 
+def test_a_share_that_is_a_ratio_of_others_is_no_contrast():
+    chunk = "In 2024, 54 % of the board are women: there are 9 seats, 6 of them held by women."
+    assert not contrast_with("Two thirds of the board are women.", [chunk]).differences
+    assert contrast_with("A quarter of the board are women.", [chunk]).differences
+
+
 def test_a_question_is_read_with_its_answer():
     chunks = ["Is parking free?", "No.", "Is it covered?", "It is not."]
     assert with_answers(chunks, [0, 2]) == ("Is parking free? No.", "Is it covered?")
