@@ -17,8 +17,7 @@ from syncheck.contrasts.lexicon import CLASSES, Token, between, is_year, tokens_
 from syncheck.contrasts.quantities import BOUNDED, UNIT_KINDS, Quantity, agree, quantities_in, rounds, size_of
 from syncheck.text.notation import WrittenOut
 
-ABOUT, BEYOND = 0.05, 0.25
-"""Largest relative difference of a number that is "about", or "more" or "less than" another, and is written as that."""
+ABOUT = 0.05  # largest relative difference of a number that is "about" another, and is written as that one
 ACROSS = 6  # number of words that a comma or conjunction counts for in the distance of a word from a value
 GRADUAL_KINDS = UNIT_KINDS - {"money", "share"}  # what takes every value between the ends of a range
 SHARED = 0.4  # weight of a word that several facts share, where one that a fact alone has counts 1
@@ -249,27 +248,34 @@ def quantity_facts(side: ParsedText, quantities: Sequence[Quantity]) -> list[Fac
 def in_notation_of(claim: ParsedText, sides: Sequence[ParsedText]) -> str:
     """Rewrite a sentence so that its quantities are written as in texts that have the same ones.
 
-    "It starts at half past two." beside "Doors open at 14:30." is "It starts at 14:30.". What is bounded ("about half")
-    stays as it is if it may be said of several numbers.
+    "It starts at half past two." beside "Doors open at 14:30." is "It starts at 14:30.", and "About 40 % voted." beside
+    "41.2 % voted." is "41.2 % voted.", if no other number may be meant.
     """
     end, pieces = 0, []
     for one in claim.quantities:
-        first, last = _ends(claim, one)
-        theirs = [(side, _ends(side, other)) for side in sides for other in side.quantities if _is_said_by(one, other)]
-        same = [side.text[start:stop] for side, (start, stop) in theirs]
-        is_vague = one.bound != "" and len(set(map(str.lower, same))) > 1
-        if first >= end and same and not is_vague and claim.text[first:last].lower() not in map(str.lower, same):
-            pieces += [claim.text[end:first], same[0] if first else same[0][0].upper() + same[0][1:]]
+        others = [(side, other) for side in sides for other in side.quantities]
+        same = [_written(side, other) for side, other in others if _is_said_by(one, other)]
+        near = {_written(side, other) for side, other in others if not same and _is_near(one, other)}
+        first, last = _ends(claim, one, with_bound=len(near) == 1)
+        put = same[0] if same else near.pop() if len(near) == 1 else ""
+        if first >= end and put and claim.text[first:last].lower() not in map(str.lower, same):
+            pieces += [claim.text[end:first], put if first else put[0].upper() + put[1:]]
             end = last
     return "".join((*pieces, claim.text[end:])) if pieces else claim.notation.source
 
 
-def _ends(side: ParsedText, one: Quantity) -> tuple[int, int]:
-    """Find where a quantity begins and ends, with its sign, "about", the word before a range and the stop of "p.m."."""
+def _written(side: ParsedText, one: Quantity) -> str:
+    """Quote a quantity in one notation."""
+    return side.text[slice(*_ends(side, one))]
+
+
+def _ends(side: ParsedText, one: Quantity, *, with_bound: bool = False) -> tuple[int, int]:
+    """Find where a quantity begins and ends, with its sign, the word before a range and the full stop of "p.m."."""
     before = side.tokens[one.first - 1].word if one.first else ""
     has_word = (one.bound == "range" and before in ("between", "from")) or before == "minus"
-    has_word = has_word or (one.bound == "about" and before in CLASSES["about"])
-    places = side.bounded(one)
+    places = range(one.first, one.last + 1)
+    if with_bound:
+        has_word, places = one.bound == "about" and before in CLASSES["about"], side.bounded(one)
     start, end = side.tokens[places[0] - has_word].start, side.tokens[places[-1]].end
     start -= one.low < 0 and one.bound not in BOUNDED and side.text[start - 1 : start] == "-"
     return start, end + (side.tokens[one.last].text[1:2] == "." and side.text[end : end + 2] == ". ")
@@ -284,27 +290,34 @@ def _is_said_by(claim: Quantity, other: Quantity) -> bool:
         return claim.date == other.date
     if claim.kind == other.kind == "clock":
         return agree(claim, other)
-    is_alike = (claim.kind == other.kind and claim.rate == other.rate) or {claim.kind, other.kind} == {"bare", "count"}
-    is_near = other.bound == "" and _is_near(claim, other.low)
-    if not is_alike or not (is_near or claim.bound in ("", other.bound)) or claim.change != other.change:
-        return False
-    if claim.unit != other.unit and not (claim.kind in UNIT_KINDS and agree(claim, other)):
+    if not _are_alike(claim, other) or claim.bound not in ("", other.bound):
         return False
     if other.bound == "range" and not claim.bound:
         return claim.kind in GRADUAL_KINDS and agree(claim, other)
     is_rounded = claim.bound == "" == other.bound and rounds(claim.low, other.low)
-    return (
-        is_near or is_rounded or all(math.isclose(*ends) for ends in ((claim.low, other.low), (claim.high, other.high)))
-    )
+    return is_rounded or all(math.isclose(*ends) for ends in ((claim.low, other.low), (claim.high, other.high)))
 
 
-def _is_near(claim: Quantity, exact: float) -> bool:
-    """Tell whether a number is what "about 40", "more than 40" or "fewer than 40" is said of; "about half" stays."""
-    if claim.kind == "share" and claim.stop > claim.last:
+def _are_alike(claim: Quantity, other: Quantity) -> bool:
+    """Tell whether two quantities are of one kind and rate, and in the same unit or one that it is converted to."""
+    is_alike = (claim.kind == other.kind and claim.rate == other.rate) or {claim.kind, other.kind} == {"bare", "count"}
+    is_measured = claim.unit == other.unit or (claim.kind in UNIT_KINDS and agree(claim, other))
+    return is_alike and claim.change == other.change and is_measured
+
+
+def _is_near(claim: Quantity, other: Quantity) -> bool:
+    """Tell whether an exact number is what "about 40", "more than 40" or "fewer than 40" is said of.
+
+    Of more and fewer, it is one that 40 rounds. "About half" is said of too many.
+    """
+    is_fraction = claim.kind == "share" and claim.stop > claim.last
+    if is_fraction or other.bound != "" or not _are_alike(claim, other):
         return False
     if claim.bound == "about":
-        return math.isclose(claim.low, exact, rel_tol=ABOUT)
-    if claim.bound == "lower":
-        return claim.low < exact <= (1 + BEYOND) * claim.low
-    is_written = math.isclose(exact, claim.number * size_of(claim))
-    return claim.bound == "upper" and (1 - BEYOND) * claim.high <= exact <= claim.high and not is_written
+        return math.isclose(claim.low, other.low, rel_tol=ABOUT)
+    size, step = size_of(claim), (1 if claim.bound == "lower" else -1)
+    exact, limit = other.low / size, claim.number
+    if claim.bound not in ("lower", "upper") or not step * limit < step * exact or exact <= 0:
+        return False
+    units = (10.0 ** (math.floor(math.log10(exact)) - digit) for digit in range(2))
+    return any(math.isclose(step * math.floor(step * exact / unit) * unit, limit) for unit in units)
