@@ -45,7 +45,7 @@ OnExhausted = _Action | Callable[[RetryRequest], RagPrompt | str | None]
 with a message. ``annotate``: the best continuation of the round is kept and marked, and decoding continues. ``quote``:
 as ``stop``, but the one or two parts of the passages that most likely answer the question
 (:func:`syncheck.closest_evidence`) follow an answer that is empty, claims nothing ("The reasons are:"), or of which no
-sentence has half their relevance to the question. A callable returns a prompt with new passages, from which the answer
+sentence is nearly as relevant to the question. A callable returns a prompt with new passages, from which the answer
 continues; a text that ends the answer and is not scored; or None, which stops."""
 
 

@@ -45,9 +45,8 @@ MOST_ROWS = 4
 ELLIPSIS = " \u2026 "
 """Stands for what a quotation leaves out."""
 NEARLY = 0.7
-"""Relevance of a further part that is quoted, at least, relative to that of the first."""
-ENOUGH = 0.5
-"""Relevance of a sentence of an answer, relative to the same, from which nothing needs to be quoted after it."""
+"""Relevance of a further part that is quoted, at least, relative to that of the first; an answer with a sentence as
+relevant needs no quotation."""
 
 _ENDED = re.compile(r"[.!?:;\u2026)\"\u201d]\s*$")
 _LISTED = re.compile(r"^[-*+\u2022\u25e6\u25aa]\s+")
@@ -112,7 +111,7 @@ class Asked:
         chunks = self._index.chunks
         rated = {n: self.relevance(chunks[n].read) for n, held in enumerate(self._held) if held and self._states(n)}
         ranked = sorted(rated, key=lambda n: -rated[n])
-        if any(self.relevance(sentence) >= ENOUGH * max(rated.values(), default=0.0) for sentence in said):
+        if any(self.relevance(sentence) >= NEARLY * max(rated.values(), default=0.0) for sentence in said):
             return ()
         quotes: dict[int, str] = {}
         for number in ranked:
@@ -207,7 +206,7 @@ def closest_evidence(
     stand there, with an ellipsis where something is left out, and as ``score`` their largest relevance in [0, 1]. A row
     comes with the header of its table, an item after its headings and an ellipsis, and a value of JSON as its object,
     if that has at most 40 words. Empty if no part of three words or more has a content word of the question, or if one
-    of the sentences that are ``said`` already has at least half the relevance of the best part.
+    of the sentences that are ``said`` has at least 0.7 of the relevance of the best part.
     """
     check_count(count, "count")
     asked = Asked(Context(Query(question, tuple(passages)), abbreviations=ENGLISH_ABBREVIATIONS))

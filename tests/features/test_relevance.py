@@ -145,7 +145,7 @@ def test_parts_of_one_passage_are_quoted_in_its_order():
     assert quoted(question, hours, count=2) == f"Hours \u2026 {item}"
 
 
-def test_nothing_is_quoted_if_a_sentence_already_has_half_the_relevance():
+def test_nothing_is_quoted_if_a_sentence_is_nearly_as_relevant():
     question, hours = "When does the lido open on Sunday?", ["On Sunday the lido opens at 9.", "Towels cost 3 euros."]
     for said, is_enough in (
         ([], False),
