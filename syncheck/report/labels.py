@@ -43,7 +43,7 @@ REMARKS: dict[Remark, str] = {
 _NO_ANSWER: Mapping[str | None, str] = {
     "abstained": "no answer: abstained",
     "handed_over": "no answer: handed over",
-    "quoted": "no answer: a passage is quoted",
+    "quoted": "no answer: the passages are quoted",
     "nothing_passed": "no answer: no continuation passed",
     "backtracked": "no answer: its first sentence did not pass",
 }
