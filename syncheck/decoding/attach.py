@@ -23,7 +23,7 @@ from syncheck.decoding.scored import ScoredRounds
 from syncheck.results import Report
 from syncheck.results.types import RagPrompt, SentenceScore
 from syncheck.scoring import SentenceScorer, check_stop_below, first_below
-from syncheck.signals import ForwardArguments, check_one_encoding, is_rewindable
+from syncheck.signals import ForwardArguments, check_one_encoding, is_rewindable, let_grow
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -268,6 +268,8 @@ class BatchWatch(Scoped):
             return
         cache = getattr(output, self._arguments.cache, None)
         # A static cache of generate has no room for the last token, which is then fed with all before it.
+        if cache is not self._cache:
+            let_grow(cache)
         self._cache = None if isinstance(cache, StaticCache) else cache
         states = [layer[-1][:, -1:] for layer in self._recorded]
         self._session.observe(output.logits[:, -1:].detach(), states)

@@ -3,6 +3,7 @@ from .branch import Branch as Branch, check_window as check_window, window_of as
 from .cache import (
     GrowLayer as GrowLayer,
     is_rewindable as is_rewindable,
+    let_grow as let_grow,
     require_rewindable as require_rewindable,
 )
 from .forward import (

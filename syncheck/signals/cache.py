@@ -29,12 +29,14 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
     """Keys and values of one attention layer in a buffer with room to grow; ``keys`` and ``values`` are views of it.
 
     Sliding-window layers use it too: all columns are kept and the mask does the sliding, so that any number of tokens
-    can be taken back. After :meth:`narrow`, only the first rows of the buffer continue.
+    can be taken back. After :meth:`narrow`, only the first rows of the buffer continue. Where transformers exchanges
+    ``keys`` and ``values``, as to reorder rows, these are what continues.
     """
 
     def __init__(self, **kwargs: object) -> None:
         super().__init__(**kwargs)
         self._buffers: tuple[Tensor, ...] = ()  # of keys and values; empty until there are some
+        self._shown: Tensor | None = None  # the keys, as a view of their buffer
         self._used = 0
         self._rows: int | None = None  # that continue; None for all
 
@@ -42,8 +44,10 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
         """Append (B, heads, n, width) states and return all of them as views."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
+        if self.keys is not self._shown:
+            self._buffers, self._used, self._rows = (), self.get_seq_length(), None
         start, stop = self._used, self._used + key_states.shape[-2]
-        before = self._buffers or (key_states, value_states)
+        before = self._buffers or ((self.keys, self.values) if start else (key_states, value_states))
         if not self._buffers or before[0].shape[2] < stop:
             capacity = max(_MIN_CAPACITY, stop + min(stop // 2, _MOST_SPARE))
             self._buffers = tuple(old.new_empty((*old.shape[:2], capacity, old.shape[3])) for old in before)
@@ -58,7 +62,10 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
         """Take back ``-tokens_to_remove`` columns; transformers defines the sign. A positive number is a ValueError."""
         if tokens_to_remove > 0:
             raise ValueError(f"`tokens_to_remove` must be zero or negative, but is {tokens_to_remove}")
-        self._show(self._used + tokens_to_remove)
+        if self.keys is not self._shown:
+            super().crop(tokens_to_remove)
+        else:
+            self._show(self._used + tokens_to_remove)
 
     def gather(self, rows: Sequence[int], starts: Sequence[int], lengths: Sequence[int]) -> None:
         """Keep, as row i, ``lengths[i]`` columns of row ``rows[i]`` from ``starts[i]`` on, aligned to the right."""
@@ -111,6 +118,7 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
         if self._buffers:
             self._used = columns
             self.keys, self.values = (buffer[: self._rows, :, :columns] for buffer in self._buffers)
+            self._shown = self.keys
 
 
 class RewindableCache(Cache):  # type: ignore[misc]
@@ -123,6 +131,19 @@ class RewindableCache(Cache):  # type: ignore[misc]
     def nbytes(self) -> int:
         """Size of keys and values in bytes."""
         return sum(layer.keys.nbytes + layer.values.nbytes for layer in self.layers if layer.is_initialized)
+
+
+def let_grow(cache: object) -> None:
+    """Let the plain layers of a cache that transformers has made grow without copying, from their next token on.
+
+    Layers that slide, are offloaded or carry gradients stay as they are.
+    """
+    if not isinstance(cache, DynamicCache) or cache.offloading:
+        return
+    for index, layer in enumerate(cache.layers):
+        if type(layer) is DynamicLayer and layer.is_initialized and not layer.keys.requires_grad:
+            cache.layers[index] = GrowLayer()
+            vars(cache.layers[index]).update(vars(layer))
 
 
 def new_cache(model: PreTrainedModel) -> Cache:

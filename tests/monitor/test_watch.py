@@ -132,3 +132,23 @@ def test_the_model_may_run_other_prompts_outside_the_block(monitor, prompt):
     monitor.model.generate(**other.inputs(), max_new_tokens=3)
     ids = watch.report(out).tokens.token_ids.tolist()
     assert ids == out[0, len(prompt.with_context_ids) :].tolist()
+
+
+def test_a_watched_cache_grows_in_place_and_changes_nothing(monitor, prompt):
+    def written(tokens):
+        ids, cache, places, logits = prompt.inputs()["input_ids"], None, set(), []
+        for token in tokens:
+            output = monitor.model(ids if cache is None else ids[:, -1:], past_key_values=cache, use_cache=True)
+            cache = output.past_key_values
+            ids = torch.cat([ids, torch.tensor([[token]])], dim=1)
+            places.add(cache.layers[0].keys.data_ptr())
+            logits.append(output.logits[0, -1])
+        return torch.stack(logits), len(places)
+
+    tokens = list(range(20, 50))
+    with torch.inference_mode():
+        plain, _ = written(tokens)
+        with monitor.attach(prompt):
+            watched, places = written(tokens)
+    assert places == 2  # where the prompt was read, and the buffer to which its keys were copied
+    torch.testing.assert_close(watched, plain, rtol=0, atol=1e-5)

@@ -2,10 +2,16 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transformers import Gemma3Config, Gemma3ForConditionalGeneration, Gemma3TextConfig, SiglipVisionConfig
+from transformers import (
+    DynamicCache,
+    Gemma3Config,
+    Gemma3ForConditionalGeneration,
+    Gemma3TextConfig,
+    SiglipVisionConfig,
+)
 
 from syncheck.base.errors import NotReadyError, PromptError, UnsupportedModelError
-from syncheck.signals import Branch, GrowLayer, Taps, decoder_blocks, is_rewindable, require_rewindable
+from syncheck.signals import Branch, GrowLayer, Taps, decoder_blocks, is_rewindable, let_grow, require_rewindable
 
 
 def columns(values):
@@ -44,6 +50,56 @@ def test_appending_copies_nothing_until_the_buffer_is_full():
     for i in range(2, 60):
         layer.update(columns([i]), -columns([i]))
         assert layer.keys.data_ptr() == before
+
+
+CHANGES = {
+    "append": lambda layer: layer.update(
+        torch.full((len(layer.keys), 1, 3, 1), 7.0), torch.zeros(len(layer.keys), 1, 3, 1)
+    ),
+    "crop": lambda layer: layer.crop(-2),
+    "reorder": lambda layer: layer.reorder_cache(torch.arange(len(layer.keys)).flip(0)),
+    "repeat": lambda layer: layer.batch_repeat_interleave(2),
+    "select": lambda layer: layer.batch_select_indices(torch.tensor([len(layer.keys) - 1])),
+}
+
+
+@settings(deadline=None, max_examples=80)
+@given(st.lists(st.sampled_from(sorted(CHANGES)), max_size=8))
+def test_a_layer_taken_over_is_changed_as_the_one_of_transformers(changes):
+    states = torch.arange(80.0).reshape(2, 1, 40, 1)
+    caches = [DynamicCache(), DynamicCache()]
+    for cache in caches:
+        cache.update(states, -states, 0)
+    let_grow(caches[1])
+    for change in changes:
+        stock, grown = (cache.layers[0] for cache in caches)
+        if change != "repeat" or len(stock.keys) < 16:
+            CHANGES[change](stock)
+            CHANGES[change](grown)
+        assert torch.equal(stock.keys, grown.keys) and torch.equal(stock.values, grown.values)
+        assert caches[0].get_seq_length() == caches[1].get_seq_length()
+
+
+def test_a_layer_taken_over_is_empty_after_a_reset():
+    cache = DynamicCache()
+    cache.update(columns([1, 2]), -columns([1, 2]), 0)
+    let_grow(cache)
+    cache.update(columns([3]), -columns([3]), 0)
+    cache.reset()
+    cache.update(columns([4]), -columns([4]), 0)
+    assert shown(cache.layers[0]) == [[4]]
+
+
+@pytest.mark.parametrize("kept", ["offloaded", "with gradients", "empty", "not of transformers"])
+def test_layers_that_stay_as_they_are(kept):
+    cache = DynamicCache()
+    if kept != "empty":
+        cache.update(columns([1, 2]).requires_grad_(kept == "with gradients"), -columns([1, 2]), 0)
+    cache.offloading = kept == "offloaded"
+    if kept == "not of transformers":
+        cache.layers[0].__class__ = type("Own", (type(cache.layers[0]),), {})
+    let_grow(cache)
+    assert not any(isinstance(layer, GrowLayer) for layer in cache.layers)
 
 
 def test_gather_keeps_columns_of_rows_aligned_to_the_right():
