@@ -16,7 +16,8 @@ quartiles of the ratios of turns, round by round, and the ratio of the sums, whi
 sentence that is taken back.
 
 ``--propose branch``, not of a random model: nothing is scripted, since the cost depends on how often the model
-errs. Every way answers the same questions by itself, plain ``generate`` among them, and they take turns of an answer.
+errs. Every way answers the same blind questions of the kit's model by itself, plain ``generate`` among them, and they
+take turns of an answer.
 
 Both depend on the machine by one number, which is printed: a step of several rows over a step of one.
 """
@@ -39,7 +40,7 @@ from machine import describe_machine
 from tqdm import tqdm
 from transformers import PreTrainedModel
 from turns import CLOCKS, Pause, loaded_objects_aside, take_turns
-from workload import SHAPES, Subject, SubjectName, question_prompt, subject_of
+from workload import SHAPES, Subject, SubjectName, make_job, question_prompts, subject_of
 
 from fod import FODGenerator, RepairConfig
 from fod.config import REPAIR
@@ -95,7 +96,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--answers", type=int, default=2, help="with each context")
     parser.add_argument("--beam-size", type=int, default=2, metavar="K")
     parser.add_argument("--samples-per-step", type=int, default=6, metavar="S")
-    parser.add_argument("--questions", type=int, default=24, help="that are answered with branches")
+    parser.add_argument("--questions", type=int, default=20, help="that are answered with branches")
     parser.add_argument("--new-tokens", type=int, default=160, help="of such an answer, at most")
     parser.add_argument("--published-tokens", type=int, default=65, help="that the published way decodes of a sample")
     parser.add_argument("--without-published", action="store_true", help="leave the slowest way out")
@@ -105,7 +106,7 @@ def arguments() -> argparse.Namespace:
     if args.clock == "cpu" and (args.threads > 1 or args.device != "cpu"):
         parser.error("--clock cpu counts one thread: pass --threads 1, and --device cpu")
     if args.quick:
-        args.shape, args.contexts, args.sentences, args.answers = "tiny", [64], 2, 1
+        args.shape, args.contexts, args.sentences, args.answers = "tiny", [704], 2, 1
         args.questions, args.new_tokens = 1, 20
     args.dtype = args.dtype or ("bfloat16" if args.device == "cuda" else "float32")
     return args
@@ -197,7 +198,7 @@ def measure_branches(
     subject: Subject, context: int, args: argparse.Namespace
 ) -> tuple[dict[str, Compared], Counter[str]]:
     """Let greedy decoding and FOD with branches answer the same questions; also count the tokens that each decodes."""
-    prompts = [question_prompt(subject, context=context, seed=seed) for seed in (WARM_UP_SEED, *range(args.questions))]
+    prompts = question_prompts(subject, context=context, count=args.questions + 1)  # the first warms up
     tokens: Counter[str] = Counter()
 
     def player(way: str, write: Callable[[RagPrompt], int]) -> Callable[[Pause], None]:
@@ -233,7 +234,7 @@ def branch_table(
 
 def step_of(subject: Subject, context: int, rows: int, clock: str) -> float:
     """Return the time of a step of so many rows of one prompt over that of a step of one."""
-    prompt = question_prompt(subject, context=context, seed=0)
+    (prompt,) = make_job(subject, context=context, tokens=1, batch=1, seed=0).prompts
     one, many = (Branch(subject.model, [prompt.with_context_ids]) for _ in range(2))
     many.select([0] * rows, [0] * rows, many.next_logits.expand(rows, -1))
     seconds: dict[int, list[float]] = {1: [], rows: []}

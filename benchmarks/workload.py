@@ -8,6 +8,7 @@ it. The text is whole sentences of the bundled passages, about 26 tokens each.
 from __future__ import annotations
 
 import copy
+import json
 import random
 import sys
 from collections.abc import Callable, Sequence
@@ -21,7 +22,7 @@ from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.generation import LogitsProcessor
 
-from syncheck import Monitor, RagPrompt
+from syncheck import Monitor, Passage, RagPrompt
 from syncheck.kit import KIT_MODEL, demo_questions, load_kit
 from syncheck.signals import LidReferences
 
@@ -203,12 +204,28 @@ def make_job(subject: Subject, *, context: int, tokens: int, batch: int, seed: i
     return Job(tuple(prompts), tuple(answers), tuple(ends))
 
 
-def question_prompt(subject: Subject, *, context: int, seed: int) -> RagPrompt:
-    """Ask a bundled question of its own passages, with others after them up to ``context`` tokens."""
-    order, questions = random.Random(seed), list(demo_questions())
-    asked = questions[seed % len(questions)]
-    others = [passage for question in questions if question is not asked for passage in question.passages]
-    return _prompt(subject.full, asked.question, others, context, order, taken=asked.passages)
+def question_prompts(subject: Subject, *, context: int, count: int) -> list[RagPrompt]:
+    """Ask blind questions of the kit's model (``kit_answers``) about the documents that were written for them.
+
+    Prompts have ``context`` tokens, of bundled passages after the document's if it is shorter, and a tenth more if it
+    is longer; a question whose document is longer still is left out. ValueError if fewer than ``count`` are left.
+    """
+    with (Path(__file__).parent / "kit_answers" / "questions.jsonl").open(encoding="utf-8") as lines:
+        sets = [one for one in map(json.loads, lines) if one["part"] == "blind" and one["source"] == "written"]
+    asked = [(question, one["passages"]) for one in sets for question in one["questions"]]
+    order = random.Random(0)
+    order.shuffle(asked)
+    others = [passage for question in demo_questions() for passage in question.passages]
+    prompts: list[RagPrompt] = []
+    for question, passages in asked:
+        prompt = subject.full.prompt(question=question, context=passages)
+        if len(prompt.with_context_ids) < context:
+            prompt = _prompt(subject.full, question, others, context, order, taken=passages)
+        if len(prompt.with_context_ids) <= 1.1 * context:
+            prompts.append(prompt)
+        if len(prompts) == count:
+            return prompts
+    raise ValueError(f"expected {count} questions about documents of up to {context} tokens; found {len(prompts)}")
 
 
 def _prompt(
@@ -218,7 +235,7 @@ def _prompt(
     tokens: int,
     order: random.Random,
     *,
-    taken: Sequence[str] = (),
+    taken: Sequence[Passage] = (),
 ) -> RagPrompt:
     """Add passages to those taken, cutting the last one to the most words that fit."""
     taken = list(taken)

@@ -28,11 +28,10 @@ import numpy as np
 import safetensors.numpy
 import torch
 import xgboost
-from jobs import copying_monitor
 
 from syncheck import Aggregator, Monitor, SyncheckError, __version__
 from syncheck.base.files import write_digests
-from syncheck.kit import demo_questions
+from syncheck.kit import demo_questions, load_kit
 from syncheck.results import SpanItem
 from syncheck.spans import load_span_regressor
 
@@ -187,9 +186,10 @@ def _used(use: Use, folder: Path, report: int) -> int:
 
 def saved_folders(directory: Path) -> Mapping[str, tuple[Path, Use]]:
     """Save a monitor with each kind of aggregator, and the span models; return folders and their users."""
-    copying = copying_monitor()
-    model, tokenizer, aligner = copying.model, copying.tokenizer, copying.aligner
-    rows = np.random.default_rng(0).normal(size=(80, len(copying.schema.names)))
+    kit = load_kit("generation")
+    model, tokenizer, aligner, own = kit.model, kit.tokenizer, kit.aligner, kit.aggregator
+    assert own is not None
+    rows = np.random.default_rng(0).normal(size=(80, len(kit.schema.names)))
 
     def use_monitor(folder: Path) -> None:
         monitor = Monitor.from_pretrained(folder, model=model, tokenizer=tokenizer, aligner=aligner)
@@ -208,18 +208,14 @@ def saved_folders(directory: Path) -> Mapping[str, tuple[Path, Use]]:
 
     folders: dict[str, tuple[Path, Use]] = {}
     for kind in ("xgb", "ensemble", "mlp"):
-        aggregator = copying.aggregator
-        if kind != "xgb":
-            fitted = Aggregator.fit(rows, rows[:, 0] > 0, schema=copying.schema, kind=kind)  # type: ignore[arg-type]
-            assert copying.aggregator is not None
-            own = copying.aggregator
-            aggregator = replace(fitted, calibration=own.calibration, calibrated_threshold=own.calibrated_threshold)
+        fitted = Aggregator.fit(rows, rows[:, 0] > 0, schema=kit.schema, kind=kind)  # type: ignore[arg-type]
+        aggregator = replace(fitted, calibration=own.calibration, calibrated_threshold=own.calibrated_threshold)
         monitor = Monitor(
             model,
             tokenizer,
-            config=copying.config,
+            config=kit.config,
             aggregator=aggregator,
-            lid_references=copying.lid_references,
+            lid_references=kit.lid_references,
             aligner=aligner,
         )
         monitor.save_pretrained(directory / kind)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import platform
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 import torch
 import transformers
@@ -15,11 +13,6 @@ import transformers
 from fod import FODGenerator
 from syncheck import EndEvent, Monitor, RagPrompt, Report, SentenceEvent
 from syncheck.kit import demo_questions
-
-sys.path.append(str(Path(__file__).parents[2] / "tests"))
-from copying import copying_monitor  # noqa: E402 - the tests are not a package
-
-__all__ = ["Job", "Outcome", "WAYS", "Way", "copying_monitor", "demo_jobs", "fingerprint", "versions"]
 
 Outcome = tuple[object, ...]
 """Compared with ``==``; two of them are equal when every number is, to the last bit."""

@@ -22,11 +22,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jobs import copying_monitor, versions
+from jobs import versions
 
 from fod import FODGenerator
 from syncheck import Monitor, RagPrompt
-from syncheck.kit import demo_questions
+from syncheck.kit import KIT_MODEL, demo_questions, load_kit
 
 WARM_UP = 20
 """First answers, which load libraries and fill caches and arenas, and do not count."""
@@ -152,10 +152,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tokens", type=int, default=64, help="most tokens of an answer")
     args = parser.parse_args()
-    monitor = copying_monitor()
+    monitor = load_kit("generation")
     print(versions())
     print(
-        f"copying model, seed {args.seed}, {args.count} generations and {args.fod} runs of FOD of up to "
+        f"{KIT_MODEL}, seed {args.seed}, {args.count} generations and {args.fod} runs of FOD of up to "
         f"{args.tokens} tokens; Python's own threads: {threading.active_count()}"
     )
     began = time.perf_counter()

@@ -19,9 +19,10 @@ import traceback
 from collections import Counter
 from collections.abc import Sequence
 
-from jobs import WAYS, Job, Outcome, copying_monitor, demo_jobs, versions
+from jobs import WAYS, Job, Outcome, demo_jobs, versions
 
 from syncheck import Monitor
+from syncheck.kit import KIT_MODEL, load_kit
 
 SWITCH_S = 1e-5
 """Time that a thread may run Python before another gets its turn; Python's own 5 ms would hide most collisions."""
@@ -90,9 +91,9 @@ def main() -> int:
     parser.add_argument("--questions", type=int, default=5, help="each is answered by all ways, once by one thread")
     parser.add_argument("--tokens", type=int, default=48, help="most tokens of an answer")
     args = parser.parse_args()
-    monitor = copying_monitor()
+    monitor = load_kit("generation")
     print(versions())
-    print(f"copying model, seed {args.seed}, {args.questions} questions, up to {args.tokens} tokens")
+    print(f"{KIT_MODEL}, seed {args.seed}, {args.questions} questions, up to {args.tokens} tokens")
     jobs = demo_jobs(monitor, args.questions, seed=args.seed, tokens=args.tokens)
     began = time.perf_counter()
     expected = serial(monitor, jobs)

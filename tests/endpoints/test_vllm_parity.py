@@ -18,7 +18,20 @@ def directly(monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
 
 
-QUICK = ["--questions", "1", "--tokens", "20", "--count", "1", "--context", "200", "--answer", "20"]
+QUICK = [
+    "--subject",
+    "copying",
+    "--questions",
+    "1",
+    "--tokens",
+    "20",
+    "--count",
+    "1",
+    "--context",
+    "200",
+    "--answer",
+    "20",
+]
 
 
 @pytest.mark.parametrize(("kind", "path"), [("vllm", "/v1"), ("sglang", "")])
