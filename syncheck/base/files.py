@@ -193,13 +193,13 @@ def asset_text(name: str) -> str:
 def asset_lines(name: str, *, joint: str = " ") -> Iterator[tuple[str, str]]:
     """Yield title and content of each line of a packaged list, such as ``contrasts/units.txt``.
 
-    Lines that begin with # are comments; indented lines continue the one before, joined with ``joint``.
+    Lines that begin with # are comments; indented lines continue the one before, joined with ``joint``. A title with a
+    colon is in quotes.
     """
     text = re.sub(r"^#.*", "", asset_text(name), flags=re.MULTILINE)
     for line in text.replace("\n    ", joint).splitlines():
-        title, _, content = line.partition(": ")
-        if content:
-            yield title, content
+        if entry := re.match(r"(\"[^\"]*\"|.*?): (.+)", line):
+            yield entry[1], entry[2]
 
 
 def asset_words(name: str) -> dict[str, frozenset[str]]:

@@ -22,6 +22,7 @@ ACROSS = 6  # number of words that a comma or conjunction counts for in the dist
 GRADUAL_KINDS = UNIT_KINDS - {"money", "share"}  # what takes every value between the ends of a range
 SHARED = 0.4  # weight of a word that several facts share, where one that a fact alone has counts 1
 
+_BETWEEN_ENDS = re.compile(r"\s*(?:-|\u2013|\b(?:to|and|until|till)\b)\s*")
 _PART_ENDS = re.compile(r"[,;:()\u2013\u2014]")
 
 
@@ -254,7 +255,7 @@ def in_notation_of(claim: ParsedText, sides: Sequence[ParsedText]) -> str:
     end, pieces = 0, []
     for one in claim.quantities:
         others = [(side, other) for side in sides for other in side.quantities]
-        same = [_written(side, other) for side, other in others if _is_said_by(one, other)]
+        same = [_written(side, other, of=one) for side, other in others if _is_said_by(one, other)]
         near = {_written(side, other) for side, other in others if not same and _is_near(one, other)}
         first, last = _ends(claim, one, with_bound=len(near) == 1)
         put = same[0] if same else near.pop() if len(near) == 1 else ""
@@ -264,9 +265,12 @@ def in_notation_of(claim: ParsedText, sides: Sequence[ParsedText]) -> str:
     return "".join((*pieces, claim.text[end:])) if pieces else claim.notation.source
 
 
-def _written(side: ParsedText, one: Quantity) -> str:
-    """Quote a quantity in one notation."""
-    return side.text[slice(*_ends(side, one))]
+def _written(side: ParsedText, one: Quantity, *, of: Quantity | None = None) -> str:
+    """Quote a quantity in one notation; of hours, the end at which another time is."""
+    quoted = side.text[slice(*_ends(side, one))]
+    if of is None or one.kind != "clock" or one.bound != "range" or of.bound:
+        return quoted
+    return _BETWEEN_ENDS.split(quoted, maxsplit=1)[-1 if math.isclose(of.low, one.high) else 0]
 
 
 def _ends(side: ParsedText, one: Quantity, *, with_bound: bool = False) -> tuple[int, int]:
@@ -285,7 +289,7 @@ def _is_said_by(claim: Quantity, other: Quantity) -> bool:
     """Tell whether a quantity of the evidence says what one of a claim says, whatever both are said of."""
     is_end = any(math.isclose(claim.low, end) for end in (other.low, other.high))
     if other.bound == "range" and not claim.bound and is_end:
-        return False  # "opens at 8:00" beside "8:00 to 17:00" is said as it is
+        return claim.kind == "clock"  # "opens at 8 a.m." beside "8:00 to 17:00"; other numbers are said as they are
     if claim.kind == other.kind == "date":
         return claim.date == other.date
     if claim.kind == other.kind == "clock":

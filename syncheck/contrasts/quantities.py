@@ -239,9 +239,15 @@ def _measured(text: str, tokens: Sequence[Token], first: int, stop: int, value: 
     if re.search(r"(?:^|[\s(])-$", text[:start]) or (before is not None and before.word == "minus"):
         plain = replace(plain, low=-value, high=-value)
     after = _adjoining(text, tokens, stop)
-    rate = _rate(after[1:])
+    rate = _rate(text, after)
     if before is not None and before.text in SYMBOLS:
-        return replace(plain, first=first - 1, kind="money", unit=UNITS[before.word].name, rate=_rate(after))
+        return replace(
+            plain,
+            first=first - 1,
+            kind="money",
+            unit=UNITS[before.word].name,
+            rate=_rate(text, [tokens[stop - 1], *after]),
+        )
     is_alone = is_year(tokens[first]) and stop == first + 1
     if is_alone and after and after[0].text == "s" and after[0].start == tokens[first].end:
         return replace(plain, last=stop, stop=stop + 1, kind="year", high=value + 9, bound="range")
@@ -274,10 +280,12 @@ def _adjoining(text: str, tokens: Sequence[Token], stop: int) -> Sequence[Token]
     return tokens[stop : stop + sum(takewhile(bool, adjoin))]
 
 
-def _rate(after: Sequence[Token]) -> str:
-    """Find the stem of the second word of "per hour", "an hour"."""
-    is_rate = len(after) > 1 and after[0].word in _PER and (after[1].word in UNITS or after[0].word == "per")
-    return after[1].stem if is_rate else ""
+def _rate(text: str, words: Sequence[Token]) -> str:
+    """Find the stem of what a unit or sum, the first word, is divided by, as in "per hour", "an hour" and "/hour"."""
+    if len(words) > 1 and between(text, words[0], words[1]) == "/":
+        return words[1].stem
+    is_rate = len(words) > 2 and words[1].word in _PER and (words[2].word in UNITS or words[1].word == "per")
+    return words[2].stem if is_rate else ""
 
 
 def _bounded(text: str, tokens: Sequence[Token], one: Quantity) -> Quantity:
