@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache, partial
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from syncheck.aggregators import Aggregator
 from syncheck.aggregators.aggregator import answer_scale_of
-from syncheck.aligners import Aligner, AskedAligner, Unaligned, languages_of
+from syncheck.aligners import Aligner, AskedAligner, Unaligned, languages_of, reads_answers
 from syncheck.aligners.absence import Absence, Presence, absence_in, logit, look_for
 from syncheck.base.checks import check_share, cited_names
 from syncheck.base.errors import NotReadyError
@@ -132,6 +132,8 @@ class SentenceScorer:
         self._scores_every_sentence = is_of_paper(config.schema)
         self._aggregator = aggregator
         self._languages = None if aligner is None else languages_of(aligner)
+        reads_both = reads_answers(aligner) and not self._scores_every_sentence
+        self._question = query.question if reads_both else ""
         self._context = Context(query, languages=self._languages, abbreviations=config.segmenter.abbreviations)
         self._aligner = None if aligner is None else AskedAligner(aligner, query.question, self._context.index)
         self._reads_text = query.has_context and not _TEXT_ONLY.isdisjoint(self._schema.names)
@@ -173,7 +175,7 @@ class SentenceScorer:
         ``time.perf_counter()`` when the claims were known to be complete; None for given responses.
         """
         judged = [
-            [self._begun(claim) for claim in _in_order([self._marked(claim) for claim in answer], scored)]
+            [self._begun(claim) for claim in self._in_order(answer, scored)]
             for answer, scored in zip(answers, earlier, strict=True)
         ]
         every = [one for answer in judged for one in answer]
@@ -190,6 +192,12 @@ class SentenceScorer:
             self._describe(one)
         latency_ms = None if since is None else (time.perf_counter() - since) * 1e3
         return [[one.result(latency_ms) for one in answer] for answer in judged]
+
+    def _in_order(self, claims: Sequence[Claim], scored: Sequence[SentenceScore]) -> Iterator[Claim]:
+        """Read each claim after what comes before it, and after the question that it answers in short."""
+        texts = [*(sentence.text for sentence in scored), *(claim.text for claim in claims)]
+        for number, claim in enumerate(claims, len(scored)):
+            yield self._marked(claim).after(texts[:number], question=self._question)
 
     def _marked(self, claim: Claim) -> Claim:
         marks = marks_in(claim.text, names=self._names, pattern=self.citation)
@@ -353,11 +361,6 @@ class SentenceScorer:
             for words in spoken
             if not any(_is_within(words, other) for other in spoken)
         )
-
-
-def _in_order(claims: Sequence[Claim], scored: Sequence[SentenceScore]) -> list[Claim]:
-    texts = [*(sentence.text for sentence in scored), *(claim.text for claim in claims)]
-    return [claim.after(texts[: len(scored) + number]) for number, claim in enumerate(claims)]
 
 
 def report_of(

@@ -88,6 +88,19 @@ class KnowsLanguages(Protocol):
     """ISO 639-1 codes. Sentences in other languages get the status ``unsupported_language``."""
 
 
+@runtime_checkable
+class ReadsAnswers(Protocol):
+    """Protocol of an aligner that can read an answer in short after its question, as in "What does it cost: £18."."""
+
+    reads_answers: bool
+    """True if it shall get such answers with the question, False if alone."""
+
+
+def reads_answers(aligner: Aligner | None) -> bool:
+    """Tell whether an aligner gets answers in short with their question."""
+    return isinstance(aligner, ReadsAnswers) and aligner.reads_answers
+
+
 def at_effort(aligner: Aligner | None, effort: Effort | None) -> Aligner | None:
     """Take an aligner at an effort, None leaves it as it is; InputError if it is no aligner of several efforts."""
     if effort is None:

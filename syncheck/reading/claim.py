@@ -42,8 +42,8 @@ class Claim:
     signals: SentenceSignals | None = None
     """What was measured of its tokens; None for text alone."""
     reading: str | None = None
-    """What is read in place of the text of a row or a value, with its column or path; "" if it has nothing to read, as
-    a header. None for prose, which is read as it is."""
+    """What is read in place of the text of a row or a value, with its column or path, or of an answer in short, after
+    its question; "" if it has nothing to read, as a header. None for prose, which is read as it is."""
 
     marks: tuple[Mark, ...] = ()
     """Its citation marks, which are no part of what is read."""
@@ -56,10 +56,18 @@ class Claim:
     repeats: bool = False
     """True if it repeats a word, or sentences before it, as text of a model that loops does."""
 
-    def after(self, earlier: Sequence[str]) -> Claim:
-        """Read it after the sentences before it: as part of a table or of JSON, or as a repetition."""
+    def after(self, earlier: Sequence[str], *, question: str = "") -> Claim:
+        """Read it after the sentences before it: as part of a table or of JSON, or as a repetition.
+
+        With a ``question``, what opens the answer and leans on it is read after it: "What does it cost: £18.".
+        """
         repeats = is_degenerate(self.text) or repeats_sentence(self.text, earlier)
-        return replace(self, reading=in_structure(self.prose, earlier), repeats=repeats)
+        claim = replace(self, reading=in_structure(self.prose, earlier), repeats=repeats)
+        if not question or claim.reading is not None or not all(map(_is_opening, earlier)):
+            return claim
+        asked = asked_in_short(question, self.prose)
+        says = claim.without_claim is None or is_bare_answer(self.prose)
+        return replace(claim, reading=f"{asked}: {self.statement}") if asked and says else claim
 
     @property
     def prose(self) -> str:
@@ -122,10 +130,10 @@ class Claim:
             return "degenerate", "it repeats a word or a sentence, as a model does that loops"
         if self.reading == "":
             return "not_a_claim", "a header, a key or a mark of code, which claims nothing"
-        if is_bare_answer(self.prose) and not is_conversation(self.prose):
-            return "not_checkable", "a bare yes or no, which says nothing without its question"
         if self.reading is not None:
             return None
+        if is_bare_answer(self.prose) and not is_conversation(self.prose):
+            return "not_checkable", "a bare yes or no, which says nothing without its question"
         if is_reference(self.text) or (self.marks and (self.prose == self.text or is_reference(self.prose))):
             return "not_a_claim", "a reference to passages, which claims nothing"
         if is_question(self.prose):
@@ -245,6 +253,11 @@ def says_not_stated(sentence: str) -> bool:
 
 _MARKED_WORDS, _LABEL_WORDS = 5, 3
 """Largest numbers of words of a heading, and of a label with a colon."""
+_VERBS = _WORDS["verbs"] - _NEGATIONS - {"only"}
+_SHORT_WORDS, _ECHO_WORDS, _ASKED_WORDS = 6, 3, 30
+"""Largest numbers of words of an answer in short, of one that echoes the question after "yes" or "no" ("No, you
+can't."), and of a question that is read with its answer."""
+_ASKED = re.compile(r"[^.!?\n]+(?=\?\s*$)")
 _QUOTES = frozenset("\"'\u2018\u2019\u201c\u201d")
 _REPEATED_WORDS = 5
 """Number of times in a row from which a word is repeated as no writer does."""
@@ -253,6 +266,35 @@ _REPEATED_WORDS = 5
 def is_bare_answer(sentence: str) -> bool:
     """Tell whether a sentence is "Yes.", "No." or the like, which says nothing without its question."""
     return _WORDS["answers"].issuperset(words(sentence))
+
+
+def asked_in_short(question: str, sentence: str) -> str:
+    """Find the question, without its mark, that a sentence answers in short; "" if the sentence says it all.
+
+    An answer in short has up to six words, after "yes" or "no" if it opens so, and no verb, or a pronoun for a subject.
+
+    Examples
+    --------
+    >>> asked_in_short("I have one bag. What does it cost?", "£18 each.")
+    'What does it cost'
+    >>> asked_in_short("What does it cost?", "A bag costs £18.")
+    ''
+    """
+    asked, said = _ASKED.search(question), words(sentence)
+    if asked is None or not said or len(words(asked[0])) > _ASKED_WORDS or _LISTED.match(sentence):
+        return ""
+    is_answer = said[0] in _WORDS["answers"]
+    if is_answer and _WORDS["polar"].isdisjoint(words(asked[0])[:1]):
+        return ""
+    rest = said[is_answer:]
+    is_pronoun = not _WORDS["leaning"].isdisjoint(rest[:1])
+    has_verb = not _VERBS.isdisjoint(rest) or any(word.endswith("ed") for word in rest)
+    is_short = len(rest) <= _SHORT_WORDS and (is_pronoun or not has_verb)
+    return asked[0].strip() if is_short or (is_answer and len(rest) <= _ECHO_WORDS) else ""
+
+
+def _is_opening(sentence: str) -> bool:
+    return is_conversation(sentence) or is_label(sentence) or is_reference(sentence) or not is_checkable(sentence)
 
 
 def is_reference(sentence: str) -> bool:

@@ -70,6 +70,8 @@ def test_typographic_signs_keep_their_places():
         ("18 or older, €5 and more, 65 years and over", "at least 18, at least €5, at least 65 years"),
         ("No fewer than 5, a maximum of $20, no more than ever", "at least 5, at most $20, no more than ever"),
         ("not more than five", "at most five"),
+        ("**£18** per *firing*, _not_ `hour`", "£18 per firing, not hour"),
+        ("***5***, 2*3*4, a * b * c, snake_case_5", "5, 2*3*4, a * b * c, snake_case_5"),
         ("Max. 3 guests, min. stay 2 nights, min 5 kg", "at most 3 guests, min. stay 2 nights, at least 5 kg"),
         ("12 guests max. No pets, 2 nights minimum", "at most 12 guests. No pets, at least 2 nights"),
         ("wait 10 min, then 5 min; the maximum 40 hours", "wait 10 minutes, then 5 minutes; the maximum 40 hours"),

@@ -69,6 +69,8 @@ class ReaderAligner(OfNetwork):
         :meth:`at`.
     languages : frozenset of str
         English alone.
+    reads_answers : bool
+        True: it gets an answer in short with its question.
 
     Notes
     -----
@@ -79,6 +81,7 @@ class ReaderAligner(OfNetwork):
     """
 
     languages = frozenset({"en"})
+    reads_answers = True
     _shared: WeakValueDictionary[torch.device, ReaderAligner] = WeakValueDictionary()
     """The packaged reader on each device, as long as it is in use."""
 
