@@ -13,7 +13,7 @@ import numpy as np
 from syncheck.aggregators import Aggregator
 from syncheck.aggregators.aggregator import answer_scale_of
 from syncheck.aligners import Aligner, AskedAligner, Unaligned, languages_of, reads_answers
-from syncheck.aligners.absence import Absence, Presence, absence_in, logit, look_for
+from syncheck.aligners.absence import Absence, Presence, absence_in, against, logit, look_for
 from syncheck.base.checks import check_share, cited_names
 from syncheck.base.errors import NotReadyError
 from syncheck.config import MonitorConfig
@@ -285,12 +285,15 @@ class SentenceScorer:
         wanted = [one for one in judged if one.claim.is_checkable and one.foreign is None]
         if self._aligner is None or not self.query.has_context or not wanted:
             return
-        supports = self._aligner(self._context.passages, [one.read for one in wanted])
-        for one, support in zip(wanted, supports, strict=True):
+        opposites = [one.claim.opposite for one in wanted if one.claim.opposite is not None]
+        supports = self._aligner(self._context.passages, [*(one.read for one in wanted), *opposites])
+        others = iter(supports[len(wanted) :])
+        for one, support in zip(wanted, supports, strict=False):
+            other = None if one.claim.opposite is None else next(others)
             if isinstance(support, Unaligned):
                 one.unaligned = support.reason
             else:
-                one.support = support
+                one.support = against(support, other) if isinstance(other, Support) else support
 
     def _measure(self, answer: Sequence[_Judgement], scored: Sequence[SentenceScore]) -> None:
         before = EarlierSentences.of((score.text, score.features.get("align_score")) for score in scored)
@@ -321,6 +324,8 @@ class SentenceScorer:
         rows = np.stack([one.features.values for one in scored])
         for one, score in zip(scored, self._aggregator.score(rows), strict=True):
             one.score, one.attribution = float(score), self._aggregator.attribution(one.features.values)
+            if one.claim.opposite is not None and one.support is not None and not self._needs_signals:
+                one.score, one.attribution = float(self._aggregator.at_prior(one.support.score)), {}
             if one.absence is not None and one.presence is not None:
                 absent = one.presence.absent
                 one.score, one.attribution = (min(one.score, absent) if one.absence.rest else absent), {}

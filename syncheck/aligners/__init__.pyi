@@ -21,7 +21,7 @@ from .protocol import (
     identity_of as identity_of,
     is_same_aligner as is_same_aligner,
     languages_of as languages_of,
-    reads_answers as reads_answers,
     options_of as options_of,
+    reads_answers as reads_answers,
     weights_of as weights_of,
 )

@@ -180,6 +180,18 @@ def look_for(
     return presences
 
 
+def against(support: Support, opposite: Support) -> Support:
+    """Weigh the support of "yes" against that of "no", or the reverse: half the difference of their log-odds.
+
+    Alone, an aligner may find support for both.
+    """
+    own, other = (logit(s.score) if s.log_odds is None else s.log_odds for s in (support, opposite))
+    log_odds = (own - other) / 2
+    score = 1 / (1 + exp(-log_odds))
+    evidence = support.evidence if log_odds >= 0 else opposite.evidence
+    return Support(score, evidence, log_odds, None if support.contradicted is None else 1 - score)
+
+
 def logit(share: float) -> float:
     """Compute the log-odds of a probability, which is kept away from 0 and 1."""
     share = min(max(share, SMALLEST_SUPPORT), 1 - SMALLEST_SUPPORT)

@@ -93,7 +93,7 @@ class ReadsAnswers(Protocol):
     """Protocol of an aligner that can read an answer in short after its question, as in "What does it cost: £18."."""
 
     reads_answers: bool
-    """True if it shall get such answers with the question, False if alone."""
+    """True if it is to get such answers with the question, False if alone."""
 
 
 def reads_answers(aligner: Aligner | None) -> bool:

@@ -194,7 +194,7 @@ def asset_lines(name: str, *, joint: str = " ") -> Iterator[tuple[str, str]]:
     """Yield title and content of each line of a packaged list, such as ``contrasts/units.txt``.
 
     Lines that begin with # are comments; indented lines continue the one before, joined with ``joint``. A title with a
-    colon is in quotes.
+    colon must be in quotes.
     """
     text = re.sub(r"^#.*", "", asset_text(name), flags=re.MULTILINE)
     for line in text.replace("\n    ", joint).splitlines():

@@ -266,11 +266,14 @@ def in_notation_of(claim: ParsedText, sides: Sequence[ParsedText]) -> str:
 
 
 def _written(side: ParsedText, one: Quantity, *, of: Quantity | None = None) -> str:
-    """Quote a quantity in one notation; of hours, the end at which another time is."""
+    """Quote a quantity in one notation; of a range of hours, only the end that equals ``of``."""
     quoted = side.text[slice(*_ends(side, one))]
     if of is None or one.kind != "clock" or one.bound != "range" or of.bound:
         return quoted
-    return _BETWEEN_ENDS.split(quoted, maxsplit=1)[-1 if math.isclose(of.low, one.high) else 0]
+    low, _, high = _BETWEEN_ENDS.sub("\n", quoted.removeprefix("between ").removeprefix("from "), count=1).partition(
+        "\n"
+    )
+    return high if math.isclose(of.low, one.high) else low
 
 
 def _ends(side: ParsedText, one: Quantity, *, with_bound: bool = False) -> tuple[int, int]:

@@ -236,7 +236,7 @@ def _measured(text: str, tokens: Sequence[Token], first: int, stop: int, value: 
     """Add what is measured, by the words after a number and the sign before it."""
     start, before = tokens[first].start, tokens[first - 1] if first else None
     plain = _plain(first, stop - 1, value, "bare")
-    if re.search(r"(?:^|[\s(])-$", text[:start]) or (before is not None and before.word == "minus"):
+    if re.search(r"(?:^|[\s(])-$", text[:start]) or _is_minus(tokens, first):
         plain = replace(plain, low=-value, high=-value)
     after = _adjoining(text, tokens, stop)
     rate = _rate(text, after)
@@ -271,6 +271,13 @@ def _measured(text: str, tokens: Sequence[Token], first: int, stop: int, value: 
     return replace(plain, kind="count", counted=counted) if after[0].content else plain
 
 
+def _is_minus(tokens: Sequence[Token], first: int) -> bool:
+    """Tell whether "minus" stands before a number, but not in "plus or minus"."""
+    return [token.word for token in tokens[max(0, first - 2) : first]][-1:] == ["minus"] and (
+        first < 2 or tokens[first - 2].word != "or"
+    )
+
+
 def _adjoining(text: str, tokens: Sequence[Token], stop: int) -> Sequence[Token]:
     """Collect up to three words after a number that nothing separates from it."""
     adjoin = (
@@ -281,8 +288,8 @@ def _adjoining(text: str, tokens: Sequence[Token], stop: int) -> Sequence[Token]
 
 
 def _rate(text: str, words: Sequence[Token]) -> str:
-    """Find the stem of what a unit or sum, the first word, is divided by, as in "per hour", "an hour" and "/hour"."""
-    if len(words) > 1 and between(text, words[0], words[1]) == "/":
+    """Find the stem of the divisor of ``words[0]``, a unit or sum, as in "per hour", "an hour" and "/hour"."""
+    if len(words) > 1 and between(text, words[0], words[1]) == "/" and words[1].text not in SYMBOLS:
         return words[1].stem
     is_rate = len(words) > 2 and words[1].word in _PER and (words[2].word in UNITS or words[1].word == "per")
     return words[2].stem if is_rate else ""

@@ -21,7 +21,7 @@ from syncheck.reading.structure import worded
 from syncheck.reading.tables import cells_of, is_rule, row_as_texts
 from syncheck.results.types import Remark, SentenceSignals, SentenceSpan, Status
 from syncheck.text.markup import Mark, without_marks
-from syncheck.text.sentences import is_checkable
+from syncheck.text.sentences import ENGLISH_ABBREVIATIONS, SentenceCutter, is_checkable
 from syncheck.text.words import NUMBER_WORDS, content_words, has_letter, stem, without_stop_words, words
 
 _PATTERNS = asset_patterns("english/claimless.txt")
@@ -45,6 +45,9 @@ class Claim:
     """What is read in place of the text of a row or a value, with its column or path, or of an answer in short, after
     its question; "" if it has nothing to read, as a header. None for prose, which is read as it is."""
 
+    opposite: str | None = None
+    """What "no" in place of "yes" would be read as, or "yes" in place of "no"; None if it is neither."""
+
     marks: tuple[Mark, ...] = ()
     """Its citation marks, which are no part of what is read."""
 
@@ -59,15 +62,21 @@ class Claim:
     def after(self, earlier: Sequence[str], *, question: str = "") -> Claim:
         """Read it after the sentences before it: as part of a table or of JSON, or as a repetition.
 
-        With a ``question``, what opens the answer and leans on it is read after it: "What does it cost: £18.".
+        With a ``question``, an answer in short is read after it: "What does it cost: £18.".
         """
         repeats = is_degenerate(self.text) or repeats_sentence(self.text, earlier)
         claim = replace(self, reading=in_structure(self.prose, earlier), repeats=repeats)
         if not question or claim.reading is not None or not all(map(_is_opening, earlier)):
             return claim
         asked = asked_in_short(question, self.prose)
-        says = claim.without_claim is None or is_bare_answer(self.prose)
-        return replace(claim, reading=f"{asked}: {self.statement}") if asked and says else claim
+        says = claim.without_claim is None or (is_bare_answer(self.prose) and not is_conversation(self.prose))
+        if not asked or not says:
+            return claim
+        if not _WORDS["answers"].isdisjoint(words(self.prose)[:1]):
+            yes, no = (f"{asked}: {answer}." for answer in ("Yes", "No"))
+            is_no = words(self.prose)[0] in ("no", "nope")
+            return replace(claim, reading=no if is_no else yes, opposite=yes if is_no else no)
+        return replace(claim, reading=f"{asked}: {self.statement}")
 
     @property
     def prose(self) -> str:
@@ -254,10 +263,10 @@ def says_not_stated(sentence: str) -> bool:
 _MARKED_WORDS, _LABEL_WORDS = 5, 3
 """Largest numbers of words of a heading, and of a label with a colon."""
 _VERBS = _WORDS["verbs"] - _NEGATIONS - {"only"}
-_SHORT_WORDS, _ECHO_WORDS, _ASKED_WORDS = 6, 3, 30
-"""Largest numbers of words of an answer in short, of one that echoes the question after "yes" or "no" ("No, you
-can't."), and of a question that is read with its answer."""
-_ASKED = re.compile(r"[^.!?\n]+(?=\?\s*$)")
+_SHORT_WORDS, _ASKED_WORDS = 6, 30
+"""Largest numbers of words of an answer in short, and of a question that is read with it."""
+_ITEM = re.compile(r"\W*(?:step\s+#?\d+|\d+|[a-z])\s*[.):]\s+|\s*[-*+\u2022]\s", re.IGNORECASE)
+"""Mark with which an item of a list begins, numbered or not."""
 _QUOTES = frozenset("\"'\u2018\u2019\u201c\u201d")
 _REPEATED_WORDS = 5
 """Number of times in a row from which a word is repeated as no writer does."""
@@ -271,30 +280,39 @@ def is_bare_answer(sentence: str) -> bool:
 def asked_in_short(question: str, sentence: str) -> str:
     """Find the question, without its mark, that a sentence answers in short; "" if the sentence says it all.
 
-    An answer in short has up to six words, after "yes" or "no" if it opens so, and no verb, or a pronoun for a subject.
+    A question of "yes" or "no" is answered in short by these, also with an echo ("No, you can't."). Any other is by up
+    to six words that have no verb, or a pronoun for their subject.
 
     Examples
     --------
-    >>> asked_in_short("I have one bag. What does it cost?", "£18 each.")
+    >>> asked_in_short("I have one bag. What does it cost?", "\u00a318 each.")
     'What does it cost'
-    >>> asked_in_short("What does it cost?", "A bag costs £18.")
+    >>> asked_in_short("What does it cost?", "A bag costs \u00a318.")
     ''
     """
-    asked, said = _ASKED.search(question), words(sentence)
-    if asked is None or not said or len(words(asked[0])) > _ASKED_WORDS or _LISTED.match(sentence):
+    asked, said = _last_question(question), words(sentence)
+    if not asked or not said or _ITEM.match(sentence):
         return ""
-    is_answer = said[0] in _WORDS["answers"]
-    if is_answer and _WORDS["polar"].isdisjoint(words(asked[0])[:1]):
-        return ""
-    rest = said[is_answer:]
-    is_pronoun = not _WORDS["leaning"].isdisjoint(rest[:1])
-    has_verb = not _VERBS.isdisjoint(rest) or any(word.endswith("ed") for word in rest)
-    is_short = len(rest) <= _SHORT_WORDS and (is_pronoun or not has_verb)
-    return asked[0].strip() if is_short or (is_answer and len(rest) <= _ECHO_WORDS) else ""
+    is_polar = not _WORDS["polar"].isdisjoint(words(asked)[:1])
+    if said[0] in _WORDS["answers"]:
+        is_echo = all(word in _VERBS | _NEGATIONS | _WORDS["echo"] or word.endswith("n't") for word in said[1:])
+        return asked if is_polar and is_echo else ""
+    has_verb = not _VERBS.isdisjoint(said) or any(word.endswith("ed") for word in said)
+    is_short = len(said) <= _SHORT_WORDS and (said[0] in _WORDS["leaning"] or not has_verb)
+    return asked if is_short and not is_polar else ""
+
+
+@lru_cache(maxsize=16)
+def _last_question(question: str) -> str:
+    """Find the sentence with which a question ends, without its mark; "" if it asks several things, or at length."""
+    *_, last = ("", *SentenceCutter(ENGLISH_ABBREVIATIONS).texts(question))
+    is_one = last.endswith("?") and question.count("?") == 1 and len(words(last)) <= _ASKED_WORDS
+    return last.removesuffix("?").strip() if is_one else ""
 
 
 def _is_opening(sentence: str) -> bool:
-    return is_conversation(sentence) or is_label(sentence) or is_reference(sentence) or not is_checkable(sentence)
+    claims_nothing = is_conversation(sentence) or is_label(sentence) or is_reference(sentence)
+    return claims_nothing or is_bare_answer(sentence) or not is_checkable(sentence)
 
 
 def is_reference(sentence: str) -> bool:

@@ -29,8 +29,8 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
     """Keys and values of one attention layer in a buffer with room to grow; ``keys`` and ``values`` are views of it.
 
     Sliding-window layers use it too: all columns are kept and the mask does the sliding, so that any number of tokens
-    can be taken back. After :meth:`narrow`, only the first rows of the buffer continue. Where transformers exchanges
-    ``keys`` and ``values``, as to reorder rows, these are what continues.
+    can be taken back. After :meth:`narrow`, only the first rows of the buffer continue. If transformers
+    replaces ``keys`` and ``values``, as to reorder rows, the layer continues from the replacements.
     """
 
     def __init__(self, **kwargs: object) -> None:
@@ -44,8 +44,13 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
         """Append (B, heads, n, width) states and return all of them as views."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
+        if key_states.requires_grad:
+            self._shown = None
+            return super().update(key_states, value_states)
         if self.keys is not self._shown:
             self._buffers, self._used, self._rows = (), self.get_seq_length(), None
+        if self._buffers and self._buffers[0].is_inference() and not torch.is_inference_mode_enabled():
+            self._buffers = ()  # which cannot be written to here
         start, stop = self._used, self._used + key_states.shape[-2]
         before = self._buffers or ((self.keys, self.values) if start else (key_states, value_states))
         if not self._buffers or before[0].shape[2] < stop:
@@ -65,7 +70,12 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
         if self.keys is not self._shown:
             super().crop(tokens_to_remove)
         else:
-            self._show(self._used + tokens_to_remove)
+            self._show(max(0, self._used + tokens_to_remove))
+
+    def reset(self) -> None:
+        """Forget all columns."""
+        self._buffers, self._shown = (), None
+        super().reset()
 
     def gather(self, rows: Sequence[int], starts: Sequence[int], lengths: Sequence[int]) -> None:
         """Keep, as row i, ``lengths[i]`` columns of row ``rows[i]`` from ``starts[i]`` on, aligned to the right."""

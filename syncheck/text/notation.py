@@ -132,6 +132,12 @@ def _rewritten(
             continue
         if spans is None:
             spans = [(n, n + 1) for n in range(len(text))]
+        inner = match.start() + old.find(new) if new and new in old else None
+        if inner is not None:  # emphasis, without its marks
+            pieces += [text[end : match.start()], new]
+            places += [*spans[end : match.start()], *spans[inner : inner + len(new)]]
+            end = match.end()
+            continue
         head = _shared(old, new)
         tail = _shared(old[head:][::-1], new[head:][::-1])
         first, last, put = match.start() + head, match.end() - tail, new[head : len(new) - tail]
@@ -173,6 +179,12 @@ def _clock(match: re.Match[str]) -> str:
     return f"{hour}:{minutes:02d}"
 
 
+def _hours(match: re.Match[str]) -> str:
+    """Write "Monday 9-17" as hours, which cannot be a score or a size."""
+    opens, closes = int(match[2]), int(match[3])
+    return f"{match[1]}{opens}:00 to {closes}:00" if 4 < opens < closes < 25 else match[0]
+
+
 def _figures(value: float) -> str:
     return f"{value:,.12g}" if value >= 10_000 else f"{value:.12g}"
 
@@ -204,6 +216,7 @@ _WRITTEN: Mapping[str, _Written] = {
     "month": lambda m: next(month for month in MONTHS if month.startswith(m[1][:3])),
     "day": lambda m: f"{ORDINALS[m[1].lower()]} ",
     "clock": _clock,
+    "hours": _hours,
     "hour": lambda m: f"{counted(m[1])}:00",
     "keyed": lambda m: f"{m[1]}: {m[3]} {m[2]}",
     "weekday": lambda m: next(day for day in _WEEKDAYS if day.startswith(m[1][:3])),

@@ -14,6 +14,7 @@ from syncheck.contrasts.parsing import in_notation_of, parse
         ("It costs 50 euros a week.", "The desk is \u20ac50/month.", "It costs 50 euros a week."),
         ("It closes at 2 p.m.", "Saturday: 10:00 to 14:00", "It closes at 14:00."),
         ("It opens at 10 a.m.", "Saturday: 10:00-14:00", "It opens at 10:00."),
+        ("It opens at 8 a.m.", "It is open between 8:00 and 17:00.", "It opens at 8:00."),
         ("50 percent voted.", "Half of the members voted.", "Half voted."),
         ("It was signed on May 3rd, 2021.", "Signed: 2021-05-03.", "It was signed on 3 May 2021."),
         ("It reaches 85 km/h.", "Its speed is between 80 and 90 km/h.", "It reaches between 80 and 90 km/h."),

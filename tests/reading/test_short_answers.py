@@ -17,9 +17,10 @@ def read(text, question, *earlier):
     [
         ("What does it cost?", "£18 per firing.", "What does it cost: £18 per firing."),
         ("I have a bag. What does it cost? ", "**£18**", "What does it cost: **£18**"),
+        ("What does Dr. Smith charge?", "£18.", "What does Dr. Smith charge: £18."),
         ("Can I park there?", "No.", "Can I park there: No."),
-        ("Can I park there?", "No, you can't.", "Can I park there: No, you can't."),
-        ("Is it open?", "Yes, it opens at nine.", "Is it open: Yes, it opens at nine."),
+        ("Can I park there?", "No, you can't.", "Can I park there: No."),
+        ("Is it open?", "Yes, it is.", "Is it open: Yes."),
         ("How long does it take?", "It takes ten hours.", "How long does it take: It takes ten hours."),
         ("Which clay may I bring?", "Only stoneware [2].", "Which clay may I bring: Only stoneware ."),
     ],
@@ -34,10 +35,15 @@ def test_what_leans_on_the_question_is_read_after_it(question, answer, expected)
         ("What does it cost?", "A firing costs £18."),  # a sentence of its own
         ("What does it cost?", "Yes."),  # no answer to this question
         ("Can I park there?", "No, there is no parking at the studio."),
+        ("Does it cost £20?", "No, £18."),  # which corrects the question
+        ("Did it open in 1967?", "In 1976."),
+        ("Can you tell me the price?", "Sure!"),
         ("How long does it take?", "It takes ten hours, four fewer than a glaze firing."),
-        ("How do I book?", "1. Sign in."),  # an item of a list
+        ("How do I book?", "1. Sign in."),  # items of lists
+        ("What do I need?", "- A towel."),
         ("", "£18 per firing."),
         ("Tell me what it costs.", "£18 per firing."),
+        ("What does it cost? When is it open?", "£18 per firing."),
         ("What " + "and what " * 20 + "is it?", "£18 per firing."),
         ("What does it cost?", "| Small | £18 |"),  # a header
         ("What does it cost?", "Sure!"),
@@ -54,13 +60,21 @@ def test_only_what_opens_the_answer_is_read_after_the_question():
     assert read("£18.", question, "A firing takes ten hours.") == "£18."
 
 
-def test_a_yes_or_no_is_checked_with_its_question():
-    aligner = ScriptedAligner({"Can I park there: No.": 0.9, "Can I park there: Yes.": 0.1})
+def test_yes_and_no_are_weighed_against_each_other():
+    """An aligner that finds some support for both is asked about both."""
+    aligner = ScriptedAligner({"Can I park there: No.": 0.9, "Can I park there: Yes.": 0.5})
     aligner.reads_answers = True
     verifier = Verifier(aligner=aligner)
-    yes, no = (
+    yes, no, echo = (
         verifier.check(question="Can I park there?", passages=["There is no car park."], answer=answer).sentences[0]
-        for answer in ("Yes.", "No.")
+        for answer in ("Yes.", "No.", "No, you can't.")
     )
-    assert yes.status == no.status == "scored"
-    assert yes.features["align_score"] == 0.1 and no.features["align_score"] == 0.9
+    assert {one.status for one in (yes, no, echo)} == {"scored"}
+    assert no.features["align_score"] == echo.features["align_score"] == pytest.approx(0.75)
+    assert yes.features["align_score"] == pytest.approx(0.25)
+
+
+def test_an_aligner_that_does_not_say_so_gets_the_answer_alone():
+    verifier = Verifier(aligner=ScriptedAligner({"£18.": 0.9}))
+    one = verifier.check(question="What does it cost?", passages=["It costs £18."], answer="£18.").sentences[0]
+    assert one.features["align_score"] == 0.9

@@ -80,6 +80,32 @@ def test_a_layer_taken_over_is_changed_as_the_one_of_transformers(changes):
         assert caches[0].get_seq_length() == caches[1].get_seq_length()
 
 
+def test_no_more_columns_are_cut_than_there_are():
+    layer = GrowLayer()
+    layer.update(columns([1, 2]), -columns([1, 2]))
+    layer.crop(-5)
+    assert layer.get_seq_length() == 0
+
+
+def test_a_layer_made_in_inference_mode_goes_on_outside_of_it():
+    layer = GrowLayer()
+    with torch.inference_mode():
+        layer.update(columns([1, 2]), -columns([1, 2]))
+    layer.update(columns([3]), -columns([3]))
+    assert shown(layer) == [[1, 2, 3]]
+
+
+def test_gradients_reach_columns_that_a_layer_taken_over_appends():
+    cache, new = DynamicCache(), columns([3]).requires_grad_()
+    cache.update(columns([1, 2]), -columns([1, 2]), 0)
+    let_grow(cache)
+    cache.update(columns([2]), -columns([2]), 0)
+    keys, _ = cache.update(new, -new, 0)
+    cache.update(columns([4]), -columns([4]), 0)
+    keys.sum().backward()
+    assert new.grad.item() == 1 and shown(cache.layers[0]) == [[1, 2, 2, 3, 4]]
+
+
 def test_a_layer_taken_over_is_empty_after_a_reset():
     cache = DynamicCache()
     cache.update(columns([1, 2]), -columns([1, 2]), 0)
