@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -18,6 +19,8 @@ ABSTENTION = "The passages do not let me say more."
 QUOTATION = "Passage {number} says: \u201c{text}\u201d"
 """Text in place of an answer in which no sentence passed, or after one that says too little, with
 ``on_exhausted="quote"``; one for each passage."""
+_BOLD = re.compile(r" ?\*\*+(?= )|\*\*+")
+"""Marks of bold type in Markdown, which a quotation leaves out, since a part may have only one of the two."""
 MOST_QUOTED = 2
 """Largest number of parts of the passages that are quoted."""
 
@@ -138,7 +141,7 @@ class DecoderConfig:
             said = [sentence.text for sentence in report.sentences if may_claim(sentence)]
             question, passages = report.prompt.question, report.prompt.passages
             quotes = [
-                QUOTATION.format(number=evidence.passage + 1, text=evidence.text)
+                QUOTATION.format(number=evidence.passage + 1, text=_BOLD.sub("", evidence.text).strip())
                 for evidence in closest_evidence(question, passages, count=MOST_QUOTED, said=said)
             ]
             if quotes:
