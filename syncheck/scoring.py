@@ -24,7 +24,7 @@ from syncheck.features.relevance import Asked
 from syncheck.features.schemas import TEXT_FEATURES, SentenceText, feature_schema, is_of_paper, needs_signals
 from syncheck.features.sentence import read_log_odds, sentence_features, text_features
 from syncheck.reading import Claim, Context, EarlierSentences
-from syncheck.reading.claim import says_not_stated
+from syncheck.reading.claim import says_not_stated, statement
 from syncheck.reading.evidence import BEST_CHUNKS
 from syncheck.results import Report
 from syncheck.results.types import (
@@ -207,7 +207,7 @@ class SentenceScorer:
         """Write a claim's quantities as the closest passages do, in English."""
         if not claim.is_checkable or not self.query.has_context or foreign_language(claim.text, {"en"}):
             return claim.read
-        chunks = [self._context.chunks[n].read for n in self._context.index.best(claim.statement, BEST_CHUNKS)]
+        chunks = [self._context.chunks[n].read for n in self._context.index.best(statement(claim.read), BEST_CHUNKS)]
         return in_notation_of(self._parse(claim.read), [self._parse(chunk) for chunk in chunks])
 
     def features(self, claim: Claim, support: Support | None, earlier: EarlierSentences) -> SentenceFeatures:
@@ -231,9 +231,10 @@ class SentenceScorer:
             logit=None if support is None else _log_odds(support),
             read=read_log_odds(support),
             chunks=context.wordings,
-            best=context.index.best(claim.statement, BEST_CHUNKS),
+            best=context.index.best(statement(claim.read), BEST_CHUNKS),
             lexicon=context.lexicon,
             rarity=packaged_rarity(),
+            compared=claim.statement,
             compare=self._compare,
         )
 
@@ -357,7 +358,7 @@ class SentenceScorer:
         if unneeded or foreign_language(sentence, {"en"}):
             return ()
         stated, index = one.claim.statement, self._context.index
-        best = index.best(stated, BEST_CHUNKS)
+        best = index.best(statement(sentence), BEST_CHUNKS)
         compared = self._compare(stated, with_answers([chunk.read for chunk in index.chunks], best))
         nearest = index.chunks[best[compared.chunk]].passage if best else 0
         spoken = compared.that_speak(read_log_odds(one.support))

@@ -68,8 +68,8 @@ def contrast_with(sentence: str, chunks: Sequence[str], *, read: Callable[[str],
 
 
 def _rules_for(claim: ParsedText, chunk: ParsedText) -> Collection[str]:
-    """Name the rules that apply: none to questions and bare answers, its own to an answered question."""
-    if any(side.text.rstrip().endswith("?") for side in (claim, chunk)) or claim.text.endswith((": Yes.", ": No.")):
+    """Name the rules that apply: none to questions, and its own to a question with its answer."""
+    if any(side.text.rstrip().endswith("?") for side in (claim, chunk)):
         return ()
     return ("answers", "numbers") if ANSWERED.search(chunk.text) else RULES
 

@@ -153,16 +153,18 @@ def text_features(
     best: Sequence[int],
     lexicon: ContextLexicon,
     rarity: Rarity,
+    compared: str | None = None,
     compare: Callable[[str, tuple[str, ...]], Contrasted] = contrast_with,
 ) -> dict[str, float]:
     """Compute the features of one sentence that need no language model, by name, in the order of ``TEXT_FEATURES``.
 
     ``logit`` is the log-odds of support, None if not measured; ``read`` is the same of an aligner that reads
     (:func:`read_log_odds`), by which the ledger says which contrasts count. ``best`` has the indices of at most four
-    chunks that share most with the sentence, best first. ``compare`` may be a cached :func:`contrast_with`.
+    chunks that share most with the sentence, best first. ``compared`` is what contrasts are looked for in, if it is not
+    the sentence as it is read. ``compare`` may be a cached :func:`contrast_with`.
     """
     stated = statement(sentence)
-    contrasted = compare(stated, with_answers(chunks.texts, best))
+    contrasted = compare(stated if compared is None else compared, with_answers(chunks.texts, best))
     values = asdict(lexical_shares(stated, lexicon)) | groundedness(stated, chunks, best, rarity=rarity)
     values["contrasts"] = 0.0 if says_not_stated(sentence) else float(len(contrasted.that_speak(read)))
     values["align_logit"] = nan if logit is None else logit

@@ -42,8 +42,10 @@ class Claim:
     signals: SentenceSignals | None = None
     """What was measured of its tokens; None for text alone."""
     reading: str | None = None
-    """What is read in place of the text of a row or a value, with its column or path, or of an answer in short, after
-    its question; "" if it has nothing to read, as a header. None for prose, which is read as it is."""
+    """What is read in place of the text of a row or a value, with its column or path; "" if it has nothing to read, as
+    a header. None for prose, which is read as it is."""
+    answering: str | None = None
+    """What is read of an answer in short: its question with it; None for a sentence of its own."""
 
     opposite: str | None = None
     """What "no" in place of "yes" would be read as, or "yes" in place of "no"; None if it is neither."""
@@ -75,8 +77,8 @@ class Claim:
         if not _WORDS["answers"].isdisjoint(words(self.prose)[:1]):
             yes, no = (f"{asked}: {answer}." for answer in ("Yes", "No"))
             is_no = words(self.prose)[0] in ("no", "nope")
-            return replace(claim, reading=no if is_no else yes, opposite=yes if is_no else no)
-        return replace(claim, reading=f"{asked}: {self.statement}")
+            return replace(claim, answering=no if is_no else yes, opposite=yes if is_no else no)
+        return replace(claim, answering=f"{asked}: {self.statement}")
 
     @property
     def prose(self) -> str:
@@ -85,13 +87,13 @@ class Claim:
 
     @property
     def read(self) -> str:
-        """What is read of it; see :attr:`reading`."""
-        return self.reading or self.prose
+        """What is read of it; see :attr:`reading` and :attr:`answering`."""
+        return self.answering or self.reading or self.prose
 
     @property
     def statement(self) -> str:
-        """The sentence without list numbers, citation marks and phrases such as "According to passage 2,"."""
-        return statement(self.read)
+        """What it states itself, without list numbers, citation marks and phrases such as "According to passage 2,"."""
+        return statement(self.reading or self.prose)
 
     @property
     def is_checkable(self) -> bool:
@@ -141,7 +143,7 @@ class Claim:
             return "not_a_claim", "a header, a key or a mark of code, which claims nothing"
         if self.reading is not None:
             return None
-        if is_bare_answer(self.prose) and not is_conversation(self.prose):
+        if is_bare_answer(self.prose) and not is_conversation(self.prose) and self.answering is None:
             return "not_checkable", "a bare yes or no, which says nothing without its question"
         if is_reference(self.text) or (self.marks and (self.prose == self.text or is_reference(self.prose))):
             return "not_a_claim", "a reference to passages, which claims nothing"
