@@ -273,9 +273,8 @@ def _measured(text: str, tokens: Sequence[Token], first: int, stop: int, value: 
 
 def _is_minus(tokens: Sequence[Token], first: int) -> bool:
     """Tell whether "minus" stands before a number, but not in "plus or minus"."""
-    return [token.word for token in tokens[max(0, first - 2) : first]][-1:] == ["minus"] and (
-        first < 2 or tokens[first - 2].word != "or"
-    )
+    before = [token.word for token in tokens[max(0, first - 2) : first]]
+    return before[-1:] == ["minus"] and before[-2:-1] != ["or"]
 
 
 def _adjoining(text: str, tokens: Sequence[Token], stop: int) -> Sequence[Token]:

@@ -46,7 +46,8 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
             self.lazy_initialization(key_states, value_states)
         if key_states.requires_grad:
             self._shown = None
-            return super().update(key_states, value_states)
+            super().update(key_states, value_states)
+            return self.keys, self.values
         if self.keys is not self._shown:
             self._buffers, self._used, self._rows = (), self.get_seq_length(), None
         if self._buffers and self._buffers[0].is_inference() and not torch.is_inference_mode_enabled():
