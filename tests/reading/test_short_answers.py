@@ -2,7 +2,7 @@
 
 import pytest
 
-from syncheck import Verifier
+from syncheck import Verifier, load_aligner
 from syncheck.reading import Claim
 from syncheck.results.types import SentenceSpan
 from syncheck.testing import ScriptedAligner
@@ -58,6 +58,7 @@ def test_only_what_opens_the_answer_is_read_after_the_question():
     question = "What does it cost?"
     assert read("£18.", question, "Sure!", "Here is the answer:") == "What does it cost: £18."
     assert read("£18.", question, "A firing takes ten hours.") == "£18."
+    assert read("It costs £18.", question, "Yes.") == "What does it cost: It costs £18."
 
 
 def test_yes_and_no_are_weighed_against_each_other():
@@ -72,6 +73,22 @@ def test_yes_and_no_are_weighed_against_each_other():
     assert {one.status for one in (yes, no, echo)} == {"scored"}
     assert no.features["align_score"] == echo.features["align_score"] == pytest.approx(0.75)
     assert yes.features["align_score"] == pytest.approx(0.25)
+    assert (yes.score, no.score) == (pytest.approx(0.25), pytest.approx(0.75))
+    assert yes.evidence == no.evidence
+
+
+def test_the_odds_of_yes_and_no_are_shifted_to_the_prior():
+    """Of a monitor with an aggregator, whose features of so short a text say nothing."""
+    aligner = load_aligner("bundled")
+    aligner.reads_answers = True
+    scores = [
+        verifier.check(question="Is it open on Sunday?", passages=["It is open on Sunday."], answer="Yes.")
+        .sentences[0]
+        .score
+        for verifier in (Verifier(aligner), Verifier(aligner).with_prior(0.9))
+    ]
+    odds = [score / (1 - score) for score in scores]
+    assert odds[1] == pytest.approx(9 * odds[0])
 
 
 def test_an_aligner_that_does_not_say_so_gets_the_answer_alone():
