@@ -12,6 +12,7 @@ from syncheck.contrasts.parsing import in_notation_of, parse
         ("It takes 90 minutes.", "Allow 1.5 h for the way.", "It takes 1.5 hours."),
         ("It costs 50 euros a month.", "The desk is \u20ac50/month.", "It costs \u20ac50 a month."),
         ("It costs 50 euros a week.", "The desk is \u20ac50/month.", "It costs 50 euros a week."),
+        ("It costs 50 pounds.", "A card is £50/€60.", "It costs £50."),  # the euros are no divisor
         ("It closes at 2 p.m.", "Saturday: 10:00 to 14:00", "It closes at 14:00."),
         ("It opens at 10 a.m.", "Saturday: 10:00-14:00", "It opens at 10:00."),
         ("It opens at 8 a.m.", "It is open between 8:00 and 17:00.", "It opens at 8:00."),

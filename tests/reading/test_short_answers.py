@@ -95,3 +95,16 @@ def test_an_aligner_that_does_not_say_so_gets_the_answer_alone():
     verifier = Verifier(aligner=ScriptedAligner({"£18.": 0.9}))
     one = verifier.check(question="What does it cost?", passages=["It costs £18."], answer="£18.").sentences[0]
     assert one.features["align_score"] == 0.9
+
+
+def test_contrasts_are_those_of_the_answer_itself():
+    """The words of the question, which no passage repeats in this order, would hide them."""
+    aligner = load_aligner("bundled")
+    aligner.reads_answers = True
+    one = (
+        Verifier(aligner)
+        .check(question="How much does it weigh?", passages=["It weighs 2 kg."], answer="It weighs 3 kg.")
+        .sentences[0]
+    )
+    assert [(contrast.sentence, contrast.evidence) for contrast in one.contrasts] == [("3", "2")]
+    assert one.features["contrasts"] == 1
