@@ -180,6 +180,10 @@ def look_for(
     return presences
 
 
+LARGEST_EXPONENT = 700.0
+"""Largest number of which ``exp`` is finite, rounded down."""
+
+
 def against(support: Support, opposite: Support) -> Support:
     """Weigh the support of "yes" against that of "no", or the reverse: half the difference of their log-odds.
 
@@ -187,7 +191,7 @@ def against(support: Support, opposite: Support) -> Support:
     """
     own, other = (logit(s.score) if s.log_odds is None else s.log_odds for s in (support, opposite))
     log_odds = (own - other) / 2
-    score = 1 / (1 + exp(-log_odds))
+    score = 1 / (1 + exp(min(-log_odds, LARGEST_EXPONENT)))
     evidence = support.evidence if log_odds >= 0 else opposite.evidence
     return Support(score, evidence, log_odds, None if support.contradicted is None else 1 - score)
 

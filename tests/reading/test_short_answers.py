@@ -3,8 +3,9 @@
 import pytest
 
 from syncheck import Verifier, load_aligner
+from syncheck.aligners.absence import against
 from syncheck.reading import Claim
-from syncheck.results.types import SentenceSpan
+from syncheck.results.types import SentenceSpan, Support
 from syncheck.testing import ScriptedAligner
 
 
@@ -108,3 +109,9 @@ def test_contrasts_are_those_of_the_answer_itself():
     )
     assert [(contrast.sentence, contrast.evidence) for contrast in one.contrasts] == [("3", "2")]
     assert one.features["contrasts"] == 1
+
+
+@pytest.mark.parametrize(("own", "other", "score"), [(1e6, -1e6, 1.0), (-1e6, 1e6, 0.0), (2.0, 2.0, 0.5)])
+def test_any_finite_log_odds_can_be_weighed(own, other, score):
+    supports = (Support(0.5, None, log_odds) for log_odds in (own, other))
+    assert against(*supports).score == pytest.approx(score, abs=1e-300)
