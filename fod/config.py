@@ -21,6 +21,7 @@ QUOTATION = "Passage {number} says: \u201c{text}\u201d"
 ``on_exhausted="quote"``; one for each passage."""
 _BOLD = re.compile(r" ?\*\*+(?= )|\*\*+")
 """Marks of bold type in Markdown, which a quotation leaves out, since a part may have only one of the two."""
+_AFTER_MARK = " *_\n"  # what may stand behind the mark at the end of a sentence
 MOST_QUOTED = 2
 """Largest number of parts of the passages that are quoted."""
 
@@ -151,7 +152,13 @@ class DecoderConfig:
 
 def may_claim(sentence: SentenceScore) -> bool:
     """Tell whether a sentence is more than a phrase, a heading, a question, or the announcement of what follows."""
-    return sentence.status != "not_a_claim" and not sentence.text.rstrip(" *_\n").endswith((":", "?"))
+    is_asked = sentence.text.rstrip(_AFTER_MARK).endswith("?")
+    return sentence.status != "not_a_claim" and not is_asked and not announces(sentence)
+
+
+def announces(sentence: SentenceScore) -> bool:
+    """Tell whether a sentence announces what follows, as "It is open from:" does."""
+    return sentence.text.rstrip(_AFTER_MARK).endswith(":")
 
 
 Until = Literal["any", "all"]

@@ -6,11 +6,25 @@ import math
 from collections.abc import Generator, Sequence
 from typing import Protocol
 
-from fod.config import RepairConfig, Thresholds
+from fod.config import RepairConfig, Thresholds, announces
 from fod.guards import BESIDE, CUT_OFF, is_near_repeat
-from fod.search import Beam, Candidate, Progress, Round, SearchResult, Steps, Wanted, may_stay, passes, proposed
+from fod.search import (
+    Beam,
+    Candidate,
+    Progress,
+    Round,
+    SearchResult,
+    Steps,
+    StopReason,
+    Wanted,
+    may_stay,
+    passes,
+    proposed,
+)
 from syncheck import SentenceScore
 from syncheck.results import TraceNode
+
+_NOTHING_FOLLOWS = "what it announces does not follow"
 
 
 class ProposeBranches(Protocol):
@@ -47,7 +61,8 @@ def repair(
     the greedy sentence is hidden: the model continues after it, and the answer leaves it out. So is, without a try, one
     whose tokens are less likely than ``config.repair_from``, or that opens the answer beside the question
     (``config.opening_relevance``). The answer ends after ``config.max_skips`` hidden sentences, or with a failing one
-    that ends the text. A sentence that the limit on tokens cuts off is left out.
+    that ends the text. A sentence that the limit on tokens cuts off is left out, and, with ``config.guards``, so is the
+    announcement of what does not follow ("It is open from:").
     """
 
     def proposal(wanted: Wanted) -> list[Candidate]:
@@ -59,7 +74,8 @@ def repair(
 
 def repair_steps(config: RepairConfig, thresholds: Thresholds) -> Steps:
     """Decide as :func:`repair` does; whoever runs it proposes the sentences, whether at once or later."""
-    beam, annotate = Beam(), config.on_exhausted == "annotate"
+    beam = settled = Beam()  # settled lacks the announcements at its end
+    annotate = config.on_exhausted == "annotate"
     tau_1 = thresholds.backtrack
     tau_2 = tau_1 if thresholds.prune is None else thresholds.prune
     dropped: tuple[SentenceScore, ...] = ()
@@ -67,7 +83,7 @@ def repair_steps(config: RepairConfig, thresholds: Thresholds) -> Steps:
     while len(beam.sentences) < config.max_sentences:
         proposal = yield Wanted((beam,))
         if proposal is None:
-            return SearchResult(beam, "budget", bool(dropped), dropped, tuple(rounds))
+            return _ended(beam, settled, "budget", dropped, rounds)
         (written,) = proposal
         candidates, passed = [written], [written]
         is_over = False
@@ -75,13 +91,13 @@ def repair_steps(config: RepairConfig, thresholds: Thresholds) -> Steps:
             beam = beam.extended(written)
         else:
             is_low = not all(passes(s, tau_1) for s in written.sentences)
-            yield Progress((beam,), beam.extended(written), "below the threshold" if is_low else written.fault)
+            yield Progress((settled,), beam.extended(written), "below the threshold" if is_low else written.fault)
             branches: Sequence[Candidate] | None = ()
             if not _is_hopeless(written, config):
                 branches = yield Wanted((beam,), in_place=True)
             if branches is None:
                 rounds.append(Round((written,), (), (beam,)))
-                return SearchResult(beam, "budget", True, dropped + written.sentences, tuple(rounds))
+                return _ended(beam, settled, "budget", dropped + written.sentences, rounds)
             candidates += branches
             passed = [c for c in branches if c.sentences and may_stay(c, tau_2) and not _repeats(c, beam)]
             if passed:
@@ -96,10 +112,20 @@ def repair_steps(config: RepairConfig, thresholds: Thresholds) -> Steps:
                 beam = beam if is_over else beam.hiding(written)
         dropped += written.unfinished
         rounds.append(Round(tuple(candidates), tuple(passed), (beam,)))
-        yield Progress((beam,))
+        if not (config.guards and beam.sentences and announces(beam.sentences[-1])):
+            settled = beam
+        yield Progress((settled,))
         if is_over or beam.stop is not None:
-            return SearchResult(beam, beam.stop or "nothing_passed", bool(dropped), dropped, tuple(rounds))
-    return SearchResult(beam, "max_sentences", bool(dropped), dropped, tuple(rounds))
+            return _ended(beam, settled, beam.stop or "nothing_passed", dropped, rounds)
+    return _ended(beam, settled, "max_sentences", dropped, rounds)
+
+
+def _ended(
+    beam: Beam, settled: Beam, stop: StopReason, dropped: Sequence[SentenceScore], rounds: Sequence[Round]
+) -> SearchResult:
+    """Build the result, without announcements that nothing follows."""
+    dropped = (*dropped, *beam.sentences[len(settled.sentences) :])
+    return SearchResult(settled.hiding_rest(beam), stop, bool(dropped), dropped, tuple(rounds))
 
 
 def repair_trace_of(result: SearchResult, thresholds: Thresholds) -> tuple[TraceNode, ...]:
@@ -119,7 +145,8 @@ def _node(
     """Draw a greedy sentence."""
     text, why = _text_of(candidate), _shortfall(candidate, "τ₁", thresholds.backtrack)
     if candidate.handle in result.beam.skipped:
-        return TraceNode(text, candidate.lowest, "skipped", f"hidden: {why}, and no branch passed", after)
+        why = _NOTHING_FOLLOWS if step.passed else f"{why}, and no branch passed"
+        return TraceNode(text, candidate.lowest, "skipped", f"hidden: {why}", after)
     if candidate.handle not in result.beam.handles:
         return TraceNode(text, candidate.lowest, "taken_back", f"greedy, {why}")
     if candidate in step.passed:
@@ -131,6 +158,8 @@ def _branch_node(
     candidate: Candidate, step: Round, result: SearchResult, thresholds: Thresholds, after: tuple[TraceNode, ...]
 ) -> TraceNode:
     text = _text_of(candidate)
+    if candidate.handle in result.beam.skipped:
+        return TraceNode(text, candidate.lowest, "skipped", f"a branch, hidden: {_NOTHING_FOLLOWS}", after)
     if candidate.handle in result.beam.handles:
         reason = f"a branch in place of “{_text_of(step.candidates[0])}”"
         return TraceNode(text, candidate.lowest, "repaired", reason, after)

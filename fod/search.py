@@ -113,6 +113,11 @@ class Beam:
         """Copy this beam, continued after a candidate that is hidden."""
         return replace(self, handles=(*self.handles, candidate.handle), skipped=(*self.skipped, candidate.handle))
 
+    def hiding_rest(self, later: Beam) -> Beam:
+        """Copy this beam, continued as a later one is, with all that the later one adds hidden."""
+        added = later.handles[len(self.handles) :]
+        return replace(self, handles=later.handles, skipped=(*self.skipped, *added), stop=later.stop)
+
 
 @dataclass(frozen=True, slots=True)
 class Round:

@@ -302,6 +302,9 @@ _ENTITY = re.compile(r"&(?:[a-z][a-z0-9]{1,31}|#\d{1,7}|#x[0-9a-f]{1,6});", re.I
 _EMPTY = frozenset("br hr img input link meta wbr".split())
 _KEPT = re.compile(r"""\b(alt|href|title)\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
 
+_OF_TABLES = frozenset("tbody td tfoot th thead tr".split())  # tags between which white space says nothing
+_SPAN = re.compile(r"""\bcolspan\s*=\s*["']?([1-9]\d?)\b""", re.IGNORECASE)
+
 
 class _Places:
     """Place in the original of each character of a text without markup."""
@@ -335,11 +338,14 @@ def _without_markup(passage: str) -> tuple[str, _Places | None]:
     entities = [entity for entity in entities if html.unescape(entity[0]) != entity[0]]
     if not tags and not entities:
         return passage, None
-    spoken, places, at = _SpokenTags(), _Places(), 0
+    spoken, places, at, is_in_table = _SpokenTags(), _Places(), 0, False
     for mark in sorted([*tags, *entities], key=lambda one: one.start()):
         if mark.start() < at:  # an entity within a tag
             continue
-        places.add(passage[at : mark.start()], at)
+        between, was_in_table = passage[at : mark.start()], is_in_table
+        is_in_table = mark.re is _TAG and (mark["name"] or "").lower() in _OF_TABLES
+        if between.strip() or not (was_in_table and is_in_table):  # line breaks between rows are not blank lines
+            places.add(between, at)
         text = spoken(mark) if mark.re is _TAG else html.unescape(mark[0]).replace("\xa0", " ")
         places.add(text, *mark.span())
         at = mark.end()
@@ -351,6 +357,7 @@ class _SpokenTags:
     def __init__(self) -> None:
         self._link = ""
         self._has_header = False
+        self._columns = 1  # of the cell
 
     def __call__(self, tag: re.Match[str]) -> str:
         name, closes = (tag["name"] or "").lower(), bool(tag["close"])
@@ -361,11 +368,16 @@ class _SpokenTags:
             return text
         if name in ("td", "th"):
             self._has_header = self._has_header or name == "th"
-            return " | " if closes else ""
+            if not closes:
+                span = _SPAN.search(tag["rest"] or "")
+                self._columns = int(span[1]) if span else 1
+            return " | " * self._columns if closes else ""
         if name == "tr":
-            text = "\n|---|---|" if closes and self._has_header else "" if closes else "\n"
+            text = "\n|---|---|" if closes and self._has_header else "" if closes else "\n| "
             self._has_header = False
             return text
+        if name in _OF_TABLES:
+            return ""
         if name == "img":
             return f" ({kept['alt']})" if kept.get("alt") else ""
         return "\n" if name in _BLOCKS.split() else ""

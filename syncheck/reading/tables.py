@@ -81,10 +81,18 @@ def cells_of(line: str) -> list[str]:
     return [cell.strip().replace(r"\|", "|") for cell in re.split(r"(?<!\\)\|", inner)]
 
 
+_DASHES = frozenset("- -- \u2013 \u2014".split())
+
+
+def _said(cell: str) -> str:
+    """Read a cell; a dash as "none"."""
+    return "none" if cell in _DASHES else cell
+
+
 def row_as_texts(columns: Sequence[str], cells: Sequence[str], *, of: str = "") -> list[str]:
     """Word a row of a table as a sentence about its first cell that is no running number, a long one as several.
 
-    Empty cells are left out. ``of`` names the table.
+    Empty cells are left out, and a dash is read as "none". ``of`` names the table.
 
     Examples
     --------
@@ -104,7 +112,7 @@ def row_as_texts(columns: Sequence[str], cells: Sequence[str], *, of: str = "") 
     about = f"{subject} ({inside})" if inside else subject
     said: list[list[str]] = [[]]
     for name, cell in named:
-        cell = f"{name}: {cell}" if name[-1:].isdigit() else f"{name} {cell}".strip()
+        cell = f"{name}: {_said(cell)}" if name[-1:].isdigit() else f"{name} {_said(cell)}".strip()
         if said[-1] and number_of_words(" ".join([*said[-1], cell])) > LONG_WORDS:
             said.append([])
         said[-1].append(cell)
@@ -149,7 +157,9 @@ def _rows(numbered: Sequence[tuple[Line, Sequence[str]]], *, is_headed: bool) ->
         columns = numbered[0][1]
         return [line.as_unit(text) for line, cells in numbered[1:] for text in row_as_texts(columns, cells)]
     return [
-        line.as_unit(f"{cells[0].rstrip(':')}: {cells[1]}" if len(cells) == 2 and all(cells) else line.text.strip())
+        line.as_unit(
+            f"{cells[0].rstrip(':')}: {_said(cells[1])}" if len(cells) == 2 and all(cells) else line.text.strip()
+        )
         for line, cells in numbered
     ]
 
@@ -158,6 +168,8 @@ def bar_table(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     """Read rows with bars: below a header that is ruled off, or at least two with the same number of cells."""
     if not _is_row(lines[number].text):
         return None, number + 1
+    if not lines[number].text.strip(" |"):  # of an empty row, or around a single cell of several lines
+        return [], number + 1
     read: list[tuple[Line, Sequence[str]]] = []
     stop, is_ruled = number, False
     while stop < len(lines) and _is_row(lines[stop].text):

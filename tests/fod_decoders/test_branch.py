@@ -1,6 +1,7 @@
 """Repair by branching, on answers and scores that are written down."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,9 +22,10 @@ from fod import (
 )
 from fod.config import ABSTENTION
 from fod.search import drain
-from syncheck import SentenceScore
+from syncheck import Monitor, SentenceScore
 from syncheck.base.errors import InputError
 from syncheck.testing import scripted_monitor
+from syncheck.text.sentences import SegmenterConfig
 
 QUESTION = "Where is Lyon?"
 PASSAGE = "Lyon is large. It is in France. It has two rivers."
@@ -32,8 +34,12 @@ RIGHT = "Lyon is large. It is in France. It has two rivers."
 BAD = {"It is in Spain.": 0.1}
 
 
-def decoder(answers, supports=BAD, kind=RepairConfig, **options):
+def decoder(answers, supports=BAD, kind=RepairConfig, *, in_paragraphs=False, **options):
     monitor = scripted_monitor(answers, supports=supports)
+    if in_paragraphs:
+        divided = replace(monitor.config, segmenter=SegmenterConfig(line_breaks="paragraphs"))
+        parts = {"aggregator": monitor.aggregator, "aligner": monitor.aligner}
+        monitor = Monitor(monitor.model, monitor.tokenizer, config=divided, **parts)
     more = {"branches": 4} if kind is RepairConfig else {}
     config = kind(**{"backtrack_threshold": 0.7, "prune_threshold": 0.7, "on_exhausted": "stop", **more, **options})
     return FODGenerator(monitor.model, monitor.tokenizer, monitor, config=config)
@@ -64,16 +70,42 @@ def test_an_answer_of_which_nothing_passed_quotes_the_passages():
     assert (out.report.response, out.report.stop) == ("Passage 1 says: \u201cLyon is large.\u201d", "quoted")
 
 
+QUOTED = "Passage 1 says: \u201cLyon is large.\u201d"
+
+
 @pytest.mark.parametrize("said", ["Lyon is: It has these rivers:", "**These are its rivers:**"])
-def test_what_only_announces_or_asks_is_followed_by_a_quotation(said):
+def test_what_only_announces_gives_way_to_a_quotation(said):
     supports = dict.fromkeys(("Lyon is:", "It has these rivers:", said), 0.9)
     out = answer(decoder(said, supports, on_exhausted="quote"))
-    assert out.report.response == f"{said} Passage 1 says: \u201cLyon is large.\u201d" and out.report.stop == "quoted"
-    assert " ".join(s.text for s in out.report.sentences) == said
-    assert answer(decoder(said, supports)).report.response == said
+    assert (out.report.response, out.report.stop) == (QUOTED, "quoted")
+    assert out.report.sentences == () and " ".join(s.text for s in out.dropped) == said
+    assert answer(decoder(said, supports)).report.response == ABSTENTION
+    assert answer(decoder(said, supports, guards=False)).report.response == said
     whole = f"{said} Lyon is large."
     known = supports | {whole: 0.9, "Lyon is large.": 0.9}
     assert answer(decoder(whole, known, on_exhausted="quote")).report.response == whole
+
+
+def test_what_only_asks_is_followed_by_a_quotation():
+    out = answer(decoder("Is Lyon large?", {"Is Lyon large?": 0.9}, on_exhausted="quote"))
+    assert out.report.response == f"Is Lyon large? {QUOTED}"
+
+
+@pytest.mark.parametrize("reveal", ["verified", "immediate"])
+def test_an_announcement_waits_for_what_it_announces(reveal):
+    said = "Lyon is large.\n\nIt is in this country:\n\nIt is in Spain."
+    supports = {**BAD, "It is in this country:": 0.9, "Lyon is large.": 0.9, "It is in France.": 0.9}
+    fod = decoder(said, supports, max_skips=0, in_paragraphs=True)
+    *events, end = fod.stream(prompt_of(fod), max_new_tokens=60, reveal=reveal)
+    assert end.report.response.strip() == "Lyon is large." and end.report.stop == "nothing_passed"
+    if reveal == "verified":
+        assert [event.sentence.text for event in events] == ["Lyon is large."]
+    first = end.output.trace[0]
+    announced = first.children[0]
+    assert (announced.fate, announced.reason) == ("skipped", "hidden: what it announces does not follow")
+    assert "".join(span.text for span in end.report.hidden).strip() == "It is in this country:"
+    followed = said.replace("Spain", "France")
+    assert answer(decoder(followed, supports, in_paragraphs=True)).report.response == followed
 
 
 def test_what_repeats_the_question_is_hidden():

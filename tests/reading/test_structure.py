@@ -46,6 +46,23 @@ MARKUP = """<h2>Parking &amp; access</h2>
 <p>There are <b>40</b> spaces.<br>All free. See <a href="https://x.org/p">a plan</a>.</p>
 <table><tr><th>Day</th><th>Hours</th></tr><tr><td>Mon</td><td>9&ndash;5</td></tr></table>"""
 
+SPACED = """Prices
+<table>
+  <thead>
+    <tr> <th></th> <th>Swim</th>
+      <th>Card</th> </tr>
+  </thead>
+  <tbody>
+    <tr><td>Adult</td><td>&pound;6</td>
+      <td>&pound;58</td></tr>
+    <tr>
+      <td>Family</td><td>&pound;17</td><td>&ndash;</td>
+    </tr>
+    <tr><td>Under 4</td><td colspan="2">free</td></tr>
+  </tbody>
+</table>
+<table><tr><td><p>Lockers cost 1.</p><p>Towels too.</p></td></tr></table>"""
+
 
 LONG_ROW = f"Cake (Dish) has No. 2, Kind {'very ' * 30}sweet."
 LONG_ROWS = [f"Pie (Dish) has Made of {'eggs ' * 29}eggs.", f"Pie (Dish) has For {'us ' * 19}us."]
@@ -125,6 +142,16 @@ def test_a_short_key_with_its_value_is_read_with_the_headings_that_it_stands_und
                 "Cancel any time.",
             ],
         ),
+        (
+            SPACED,
+            [
+                "Prices",
+                *("Adult has Swim £6, Card £58.", "Family has Swim £17, Card none.", "Under 4 has Swim free."),
+                *("Lockers cost 1.", "Towels too."),
+            ],
+        ),
+        ("| Plan | API |\n|---|---|\n| Basic | - |", ["Basic (Plan) has API none."]),
+        ("Sat | 9 to 5\nSun | \u2014", ["Sat: 9 to 5", "Sun: none"]),
         (ALIGNED, ["Anna Beck (Name) has Role Head of sales, Office Oslo.", "Jo Ruiz (Name) has Office Bergen."]),
         (
             "City | Zone | Fare\nOslo | 1 | 39\nMoss | 4 | 120",

@@ -80,6 +80,21 @@ def test_items_may_be_paragraphs_and_hold_sentences_without_a_full_stop():
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("- Under 4: free\nThe card is valid.", ["- Under 4: free", "The card is valid."]),
+        ("1) Red\nBlue is out.\nIt is", ["1) Red", "Blue is out.", "It is"]),
+        ("- Breakfast from\n  Monday on", ["- Breakfast from\n  Monday on"]),
+        ("- Breakfast from\nten on", ["- Breakfast from\nten on"]),
+        ("1. Schools:\nShe taught.", ["1. Schools:\nShe taught."]),
+        ("Red\nBlue", ["Red\nBlue"]),
+    ],
+)
+def test_an_item_ends_where_a_line_begins_with_a_capital(text, expected):
+    assert sentences(text, line_breaks="lists") == expected
+
+
+@pytest.mark.parametrize(
     ("mode", "tokens", "at"),
     [
         ("paragraphs", ["One", "\n", "\n", "Two"], 3),
@@ -88,6 +103,7 @@ def test_items_may_be_paragraphs_and_hold_sentences_without_a_full_stop():
         ("lists", ["One", "\n", "1", "0", ".", " ", "Two"], 5),
         ("lists", ["One", ".", "\n", "Two"], 3),
         ("lists", ["# One", "\n", "Two"], 2),
+        ("lists", ["- One", "\n", "Two"], 2),
     ],
 )
 def test_a_break_is_reported_as_soon_as_it_is_certain(mode, tokens, at):

@@ -45,9 +45,9 @@ class SegmenterConfig:
     joined with the next."""
     line_breaks: LineBreaks = "none"
     """Line breaks that end a sentence. ``none``: none, as in Punkt. ``paragraphs``: those before a blank line.
-    ``lists``: also those around a heading (``#``), a row of a table and a line ``Key: value``, and before an item
-    (``-``, ``*``, ``1.``, ``1)``, ``(a)`` and the like), whose mark then stays with its text; a value of JSON is a
-    sentence too. Citation marks after a full stop ("[1]", links) then stay with
+    ``lists``: also those around a heading (``#``), a row of a table and a line ``Key: value``, before an item (``-``,
+    ``*``, ``1.``, ``1)``, ``(a)`` and the like), whose mark then stays with its text, and after the line of an item if
+    a capital follows; a value of JSON is a sentence too. Citation marks after a full stop ("[1]", links) then stay with
     the sentence before them. ``lines``: every line break."""
     cjk_stops: bool = False
     """True ends a sentence after a Chinese or Japanese full stop, and the closing quotes and brackets that follow it,
@@ -80,7 +80,7 @@ Break = Callable[[str, int, int, int], bool]
 _LINE_BREAKS: dict[str, tuple[Break, ...]] = {
     "none": (),
     "paragraphs": (rules.ends_paragraph,),
-    "lists": (rules.ends_paragraph, rules.ends_heading, rules.ends_row, ends_with_marks),
+    "lists": (rules.ends_paragraph, rules.ends_heading, rules.ends_item, rules.ends_row, ends_with_marks),
     "lines": (rules.ends_line,),
 }
 _TERMINALS = frozenset(".?!")

@@ -286,6 +286,13 @@ def ends_heading(text: str, start: int, stop: int, after: int) -> bool:
     return "\n" in text[stop:after] and _HEADING_LINE.match(text, text.rfind("\n", 0, stop) + 1) is not None
 
 
+def ends_item(text: str, start: int, stop: int, after: int) -> bool:
+    """Tell whether a line with the mark of an item ends at ``stop``, and the next line begins a sentence."""
+    if text[after - 1 : after] != "\n" or not text[after].isupper() or text[stop - 1 : stop] == ":":
+        return False
+    return _MARK.match(text[text.rfind("\n", 0, stop) + 1 : stop].lstrip()) is not None
+
+
 _FENCE = ("```", "~~~")
 _KEY_VALUE_LINE = re.compile(r"[ \t]*(?:\*\*|__)?[^\W_][^:.?!|\n]{0,40}:(?:\*\*|__)?[ \t]+\S")
 _JSON_VALUE = re.compile(r"[\s\[\]{},]*\"(?:[^\"\\\n]|\\.){1,80}\"\s*:")
