@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from syncheck.reading.tables import OUTER_WORDS, Cut, Line, Part, Unit, number_of_words
@@ -18,37 +19,64 @@ HEADING = re.compile(r"\s*#{1,6}\s")
 KEY_VALUE = re.compile(
     r"(?:[-*\u2022]\s+)?(?:\*\*|__)?(?P<key>[^\W_][^:.?!|]{0,40}?)(?:\*\*|__)?:(?:\*\*|__)?\s+(?P<value>\S.*)"
 )
-_ITEM = re.compile(r"(?P<indent>[ \t]*)(?P<mark>[-*+\u2022\u25e6\u25aa]|\d{1,3}[.)]|[a-z][.)])[ \t]+(?P<item>\S.*)")
+_ITEM = re.compile(
+    r"(?P<indent>[ \t]*)"
+    r"(?P<mark>[-*+\u2022\u25e6\u25aa]|\d{1,3}[.)]|[a-z][.)]|\((?:\d{1,2}|[a-z]|[ivx]{2,4})\))"
+    r"[ \t]+(?P<item>\S.*)"
+)
 
 
 def read_list(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     """Read short items with the headings that they stand under, and items of an inner list with those above them."""
-    items: list[tuple[Line, int, re.Match[str]]] = []
-    for n in range(number, len(lines)):
-        item = _ITEM.fullmatch(lines[n].text)
-        if item is None:
-            break
-        items.append((lines[n], len(item["indent"].expandtabs(4)), item))
-    stop = number + max(1, len(items))
+    items = _items_from(lines, number)
+    stop = number + max(1, sum(len(item.lines) for item in items))
     heading = heading_above(lines, number) if items else ""
-    if not heading and all(own <= before for (_, before, _), (_, own, _) in pairwise(items)):
+    is_flat = all(own.indent <= before.indent for before, own in pairwise(items))
+    if not heading and is_flat and all(len(item.lines) == 1 for item in items):
         return None, stop
     outer: list[tuple[int, str]] = []
     read: list[Unit] = []
-    for line, indent, item in items:
-        text = item["item"].strip()
-        while outer and outer[-1][0] >= indent:
+    for item in items:
+        while outer and outer[-1][0] >= item.indent:
             outer.pop()
         before = [name for _, name in outer if name]
-        if heading and (before or (number_of_words(text) <= HEADED_WORDS and not item["mark"][0].isalnum())):
+        if heading and (before or (number_of_words(item.text) <= HEADED_WORDS and not item.mark[0].isalnum())):
             before.insert(0, heading)
-        if before:
-            read += [line.as_unit(": ".join([*before, sentence])) for sentence in cut(text)]
+        first, last = item.lines[0], item.lines[-1]
+        if before or first is not last:
+            read += [Unit(": ".join([*before, sentence]), first.start, last.end) for sentence in cut(item.text)]
         else:
-            read.append(Unit(line.text, line.start, line.end, is_prose=True))
-        name = _title(text)
-        outer.append((indent, "" if number_of_words(name) > OUTER_WORDS or text[-1] in ".!?" else name))
+            read.append(Unit(first.text, first.start, first.end, is_prose=True))
+        name = _title(item.text)
+        is_title = number_of_words(name) <= OUTER_WORDS and item.text[-1] not in ".!?"
+        outer.append((item.indent, name if is_title else ""))
     return read, stop
+
+
+@dataclass(slots=True)
+class _Item:
+    mark: str
+    indent: int
+    text: str
+    lines: list[Line]
+
+
+def _items_from(lines: Sequence[Line], number: int) -> list[_Item]:
+    """Collect the items of a list, each with the lines under it that are indented further and are no keys."""
+    items: list[_Item] = []
+    for line in lines[number:]:
+        own = _ITEM.fullmatch(line.text)
+        indent = len(line.text.expandtabs(4)) - len(line.text.expandtabs(4).lstrip())
+        if own is not None:
+            items.append(_Item(own["mark"], indent, own["item"].strip(), [line]))
+        elif (
+            items and line.text.strip() and indent > items[-1].indent and KEY_VALUE.fullmatch(line.text.strip()) is None
+        ):
+            items[-1].text += f" {line.text.strip()}"
+            items[-1].lines.append(line)
+        else:
+            break
+    return items
 
 
 _MARKS_OF_TITLE = re.compile(r"#{1,6}\s+|\s+#+$")

@@ -176,6 +176,16 @@ def _leaves(value: _Value, path: tuple[str, ...], start: int, *, in_rows: bool) 
             yield from _item(inner, path, str(place) if len(nested) > 1 else "", in_rows=in_rows)
 
 
+def as_row(leaves: Sequence[Leaf]) -> list[Leaf] | None:
+    """Word the leaves of an object as a row of a table; None if it is nested, has one value or a long one."""
+    if len(leaves) < 2 or any(not one.key or one.path != one.key for one in leaves):
+        return None
+    if any(number_of_words(one.value) > LONG_WORDS for one in leaves):
+        return None
+    texts = row_as_texts([one.path for one in leaves], [one.value for one in leaves])
+    return [Leaf("", text, leaves[0].start, leaves[-1].end) for text in texts]
+
+
 def _plain(value: _Value) -> str | None:
     """Write a plain value, or a list of such values, as text; None for a long one, and for any other value."""
     plain = [value.plain] if value.inner is None else [inner.plain for _, _, inner in value.inner]

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from syncheck.reading.lists import FENCE, HEADED_WORDS, HEADING, KEY_VALUE, heading_above, read_list
-from syncheck.reading.records import Leaf, json_leaves, yaml_leaves
+from syncheck.reading.records import Leaf, as_row, json_leaves, yaml_leaves
 from syncheck.reading.tables import (
     LONG_WORDS,
     Cut,
@@ -129,7 +129,7 @@ def _records_in(text: str, start: int, end: int, *, is_whole: bool) -> tuple[lis
         return None, begun, after
     if len(records) > 1:
         records = [
-            [replace(leaf, path=f"{place} {leaf.path}".strip()) for leaf in record]
+            as_row(record) or [replace(leaf, path=f"{place} {leaf.path}".strip()) for leaf in record]
             for place, record in enumerate(records, 1)
         ]
     return [leaf for record in records for leaf in record], begun, stop
@@ -217,7 +217,7 @@ def _asked(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     if "?" not in line.text:
         return none
     depth, written = _unquoted(line.text)
-    sentences = [sentence.strip() for sentence in cut(written)]
+    sentences = [sentence.strip() for sentence in cut(written.strip("*_ "))]
     asks = [_QUESTION.fullmatch(sentence) is not None for sentence in sentences]
     if len(sentences) > 1 and not (depth and asks[-1]) or not any(asks):
         joined = _with_answers(line, sentences, asks) if any(asks) else []
@@ -302,8 +302,10 @@ _ENTITY = re.compile(r"&(?:[a-z][a-z0-9]{1,31}|#\d{1,7}|#x[0-9a-f]{1,6});", re.I
 _EMPTY = frozenset("br hr img input link meta wbr".split())
 _KEPT = re.compile(r"""\b(alt|href|title)\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
 
-_OF_TABLES = frozenset("tbody td tfoot th thead tr".split())  # tags between which white space says nothing
-_SPAN = re.compile(r"""\bcolspan\s*=\s*["']?([1-9]\d?)\b""", re.IGNORECASE)
+_APART = frozenset("dd dl dt li ol tbody td tfoot th thead tr ul".split())
+"""Tags beside which white space says nothing."""
+_CLOSES_CELL = re.compile(r"\s*</(?:td|th|li)\b", re.IGNORECASE)
+_SPAN = re.compile(r"""\b(col|row)span\s*=\s*["']?([1-9]\d?)\b""", re.IGNORECASE)
 
 
 class _Places:
@@ -338,14 +340,16 @@ def _without_markup(passage: str) -> tuple[str, _Places | None]:
     entities = [entity for entity in entities if html.unescape(entity[0]) != entity[0]]
     if not tags and not entities:
         return passage, None
-    spoken, places, at, is_in_table = _SpokenTags(), _Places(), 0, False
+    spoken, places, at, is_apart = _SpokenTags(), _Places(), 0, False
     for mark in sorted([*tags, *entities], key=lambda one: one.start()):
         if mark.start() < at:  # an entity within a tag
             continue
-        between, was_in_table = passage[at : mark.start()], is_in_table
-        is_in_table = mark.re is _TAG and (mark["name"] or "").lower() in _OF_TABLES
-        if between.strip() or not (was_in_table and is_in_table):  # line breaks between rows are not blank lines
-            places.add(between, at)
+        between, was_apart = passage[at : mark.start()], is_apart
+        is_apart = mark.re is _TAG and (mark["name"] or "").lower() in _APART
+        start = at + len(between) - len(between.lstrip()) if was_apart else at
+        end = max(start, at + len(between.rstrip()) if is_apart else mark.start())
+        places.add(passage[start:end], start)
+        spoken.cell += passage[start:end]
         text = spoken(mark) if mark.re is _TAG else html.unescape(mark[0]).replace("\xa0", " ")
         places.add(text, *mark.span())
         at = mark.end()
@@ -354,10 +358,17 @@ def _without_markup(passage: str) -> tuple[str, _Places | None]:
 
 
 class _SpokenTags:
+    """What tags become; ``cell`` has the text of a cell so far."""
+
     def __init__(self) -> None:
+        self.cell = ""
         self._link = ""
         self._has_header = False
-        self._columns = 1  # of the cell
+        self._opened = -1  # end of the tag that opens a cell or an item
+        self._column = self._columns = self._rows = 0  # of the cell: its place, and how many it spans
+        self._below: dict[int, tuple[int, str]] = {}  # rows that the cell of a column still spans, and its text
+        self._depth = 0  # of lists
+        self._is_named = False  # by a <dt> without a <dd> yet
 
     def __call__(self, tag: re.Match[str]) -> str:
         name, closes = (tag["name"] or "").lower(), bool(tag["close"])
@@ -368,19 +379,70 @@ class _SpokenTags:
             return text
         if name in ("td", "th"):
             self._has_header = self._has_header or name == "th"
-            if not closes:
-                span = _SPAN.search(tag["rest"] or "")
-                self._columns = int(span[1]) if span else 1
-            return " | " * self._columns if closes else ""
+            return self._end_cell() if closes else self._begin_cell(tag)
         if name == "tr":
-            text = "\n|---|---|" if closes and self._has_header else "" if closes else "\n| "
-            self._has_header = False
-            return text
-        if name in _OF_TABLES:
+            return self._end_row() if closes else self._begin_row()
+        if name in ("li", "dt", "dd", "ol", "ul"):
+            return self._listed(tag, name, closes=closes)
+        if name in _APART or (name in ("div", "p") and self._is_at_edge(tag, closes=closes)):
             return ""
         if name == "img":
             return f" ({kept['alt']})" if kept.get("alt") else ""
         return "\n" if name in _BLOCKS.split() else ""
+
+    def _is_at_edge(self, tag: re.Match[str], *, closes: bool) -> bool:
+        """Tell whether a block is the first or last thing in a cell or item."""
+        if closes:
+            return _CLOSES_CELL.match(tag.string, tag.end()) is not None
+        return self._opened >= 0 and not tag.string[self._opened : tag.start()].strip()
+
+    def _begin_row(self) -> str:
+        self._column = 0
+        return f"\n{self._from_above()}"
+
+    def _end_row(self) -> str:
+        text, self._has_header = "\n|---|---|" if self._has_header else "", False
+        return text
+
+    def _begin_cell(self, tag: re.Match[str]) -> str:
+        spans = {name.lower(): int(number) for name, number in _SPAN.findall(tag["rest"] or "")}
+        self._columns, self._rows = spans.get("col", 1), spans.get("row", 1)
+        self.cell, self._opened = "", tag.end()
+        return ""
+
+    def _end_cell(self) -> str:
+        if self._rows > 1:
+            self._below[self._column] = self._rows - 1, " ".join(self.cell.split())
+        first = "|" if not self._column and not self.cell.strip() else ""  # an empty first cell is one too
+        self._column += self._columns
+        return first + " | " * self._columns + self._from_above()
+
+    def _from_above(self) -> str:
+        """Repeat cells of earlier rows that span this one too."""
+        said = ""
+        while self._column in self._below:
+            rows, text = self._below.pop(self._column)
+            if rows > 1:
+                self._below[self._column] = rows - 1, text
+            said += f"{text} | "
+            self._column += 1
+        return said
+
+    def _listed(self, tag: re.Match[str], name: str, *, closes: bool) -> str:
+        """Mark items as in plain text, and terms as keys of what describes them."""
+        if name in ("ol", "ul"):
+            self._depth = max(0, self._depth + (-1 if closes else 1))
+            return "" if self._depth else "\n"
+        if name == "li":
+            self._opened = tag.end()
+            return "" if closes else "\n" + "  " * (self._depth - 1) + "- "
+        if name == "dt":
+            self._is_named = closes
+            return "" if closes else "\n"
+        mark = "; " if not self._is_named else " " if self.cell.endswith(":") else ": "
+        text = "" if closes else mark
+        self._is_named = self._is_named and closes
+        return text
 
 
 def _is_empty(tag: re.Match[str], passage: str) -> bool:

@@ -76,7 +76,7 @@ def cells_of(line: str) -> list[str]:
     >>> cells_of("| Basic | 10 GB |")
     ['Basic', '10 GB']
     """
-    inner = line.strip().removeprefix("|")
+    inner = line.strip().replace("\u2502", "|").removeprefix("|")
     inner = inner[:-1] if inner.endswith("|") and not inner.endswith(r"\|") else inner
     return [cell.strip().replace(r"\|", "|") for cell in re.split(r"(?<!\\)\|", inner)]
 
@@ -168,8 +168,10 @@ def bar_table(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     """Read rows with bars: below a header that is ruled off, or at least two with the same number of cells."""
     if not _is_row(lines[number].text):
         return None, number + 1
-    if not lines[number].text.strip(" |"):  # of an empty row, or around a single cell of several lines
-        return [], number + 1
+    line, cell = lines[number], lines[number].text.strip(" |")
+    if not is_rule(line.text) and not _is_row(cell):  # a single cell
+        at = line.start + line.text.index(cell)
+        return [Unit(cell, at, at + len(cell), is_prose=True)] if cell else [], number + 1
     read: list[tuple[Line, Sequence[str]]] = []
     stop, is_ruled = number, False
     while stop < len(lines) and _is_row(lines[stop].text):
@@ -189,7 +191,9 @@ def bar_table(lines: Sequence[Line], number: int, cut: Cut) -> Part:
 
 
 def _is_row(line: str) -> bool:
-    return "|" in line or (line.startswith("+") and is_rule(line)) or ("-+-" in line and is_rule(line))
+    if is_rule(line):
+        return "|" in line or "-+-" in line or line.startswith(("+", "\u250c", "\u251c", "\u2514"))
+    return "|" in line or "\u2502" in line
 
 
 def aligned_table(lines: Sequence[Line], number: int, cut: Cut) -> Part:
@@ -260,8 +264,10 @@ def comma_separated(lines: Sequence[Line], number: int, cut: Cut) -> Part:
         stop += 1
     marks = sum(line.text.count(mark) for line, _ in read)
     spaced = sum(line.text.count(mark + " ") for line, _ in read)
-    if len(read) < 2 or len(read[0][1]) < (2 if len(read) > 2 and mark == "," else 3) or spaced * 2 > marks:
+    if len(read) < 2 or len(read[0][1]) < (2 if len(read) > 2 and mark == "," else 3):
         return None, max(stop, number + 1)
     rows = [cells for _, cells in read]
+    if spaced * 2 > marks and not (len(read) > 2 and all(re.fullmatch(r"[a-z_][\w ]{0,20}", cell) for cell in rows[0])):
+        return None, stop
     is_headed = _has_header(rows) or all(re.fullmatch(r"[A-Za-z_][\w ]*", cell) for cell in rows[0])
     return _rows(read, is_headed=True) if is_headed else [line.as_unit(line.text.strip()) for line, _ in read], stop

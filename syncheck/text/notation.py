@@ -222,7 +222,7 @@ _WRITTEN: Mapping[str, _Written] = {
     "weekday": lambda m: next(day for day in _WEEKDAYS if day.startswith(m[1][:3])),
     "quarters of an hour": lambda m: f"{45 if m[1] else 15} minutes",
     "half of": lambda m: _HALVES[m[1].lower()],
-    "dozen": lambda m: _figures(6 if m[1].lower() == "half a" else 12 * (counted(m[1]) or 0)),
+    "dozen": lambda m: _figures(6 if m[1].lower() == "half a" else 12 * (counted(m[1]) or float(m[1]))),
     "and a half": lambda m: m[0] if (value := counted(m[1])) is None else f"{value}.5",
     "ordinal": _ordinal,
     "number": lambda m: m[0] if (value := counted(m[0])) is None else _figures(value),

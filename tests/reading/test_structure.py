@@ -45,7 +45,11 @@ debug: false"""
 MARKUP = """<h2>Parking &amp; access</h2>
 <p>There are <b>40</b> spaces.<br>All free. See <a href="https://x.org/p">a plan</a>.</p>
 <table><tr><th>Day</th><th>Hours</th></tr><tr><td>Mon</td><td>9&ndash;5</td></tr></table>"""
-
+BOXED = """┌──────┬────┐
+│ Plan │ kg │
+├──────┼────┤
+│ A7   │ 3  │
+└──────┴────┘"""
 SPACED = """Prices
 <table>
   <thead>
@@ -152,6 +156,50 @@ def test_a_short_key_with_its_value_is_read_with_the_headings_that_it_stands_und
         ),
         ("| Plan | API |\n|---|---|\n| Basic | - |", ["Basic (Plan) has API none."]),
         ("Sat | 9 to 5\nSun | \u2014", ["Sat: 9 to 5", "Sun: none"]),
+        (
+            "<table><tr><th>Day</th><th>Court</th><th><p>Fee</p></th></tr>\n<tr><td rowspan='2'><p>Monday</p></td>"
+            "<td>A</td><td>8</td></tr>\n<tr><td>B</td><td>6</td></tr></table>",
+            ["Monday (Day) has Court A, Fee 8.", "Monday (Day) has Court B, Fee 6."],
+        ),
+        (
+            "<dl>\n<dt>Fees:</dt>\n<dd>5</dd>\n<dd>2 for children</dd><dt>Dogs</dt><dd>no</dd></dl>",
+            ["Fees: 5; 2 for children", "Dogs: no"],
+        ),
+        (
+            "<h2>Visit</h2><ul>\n<li>Fees\n  <ul><li>Adult 5</li>\n<li><p>Child 2</p></li></ul>\n</li><li>Dogs</li>"
+            "</ul>",
+            ["Visit", "Visit: Fees", "Visit: Fees: Adult 5", "Visit: Fees: Child 2", "Visit: Dogs"],
+        ),
+        (
+            BOXED,
+            ["A7 (Plan) has kg 3."],
+        ),
+        ("| Name |\n| Ann Lee |", ["Name", "Ann Lee"]),
+        (
+            "name, role, office\nAnn, clerk, Oslo\nBen, cook, Moss",
+            ["Ann (name) has role clerk, office Oslo.", "Ben (name) has role cook, office Moss."],
+        ),
+        (
+            "Oslo, Moss, Bergen\nLyon, Nice, Paris\nRome, Turin, Milan",
+            ["Oslo, Moss, Bergen", "Lyon, Nice, Paris", "Rome, Turin, Milan"],
+        ),
+        (
+            '{"id": 1, "name": "Kettle"}\n{"id": 2, "name": "Iron"}',
+            ["Kettle (name) has id 1.", "Iron (name) has id 2."],
+        ),
+        (
+            "**Can I bring my dog?**\nSorry, no. It bites.\n\n**Is it far?**\nYes.",
+            ["Can I bring my dog? Sorry, no. It bites.", "Is it far? Yes."],
+        ),
+        (
+            "It is returned, unless:\n  (a) it is dirty; or\n  (b) keys\n      are missing.",
+            [
+                "It is returned, unless:",
+                "It is returned, unless: it is dirty; or",
+                "It is returned, unless: keys are missing.",
+            ],
+        ),
+        ("- Breakfast from seven to\n  ten. In bed.\n- Lunch", ["Breakfast from seven to ten.", "In bed.", "- Lunch"]),
         (ALIGNED, ["Anna Beck (Name) has Role Head of sales, Office Oslo.", "Jo Ruiz (Name) has Office Bergen."]),
         (
             "City | Zone | Fare\nOslo | 1 | 39\nMoss | 4 | 120",

@@ -114,7 +114,7 @@ def _breaks(text, options):
         lines = gap[0].count("\n")
         least = {"none": len(text), "paragraphs": 2, "lists": 2, "lines": 1}[mode]
         after_heading = lines and any(gap.start() <= end <= gap.end() for end in headings)
-        if mode == "lists" and lines and _ends_row(text, gap):
+        if mode == "lists" and lines and (_ends_row(text, gap) or _ends_item(text, gap)):
             yield gap.end()
         if lines >= least or (mode == "lists" and lines and (after_heading or _ITEM.match(text, gap.end()))):
             yield gap.end()
@@ -138,6 +138,13 @@ def _behind_marks(text, boundaries, blocks):
                 stop = marks.end()
                 after = passed = stop + len(text[stop:]) - len(text[stop:].lstrip())
             yield stop, after
+
+
+def _ends_item(text, gap):
+    before, following = text[: gap.start()], text[gap.end()]
+    if before.endswith(":") or not following.isupper() or not gap[0].endswith("\n"):
+        return False
+    return bool(_ITEM.match(before.rpartition("\n")[2].lstrip()))
 
 
 def _ends_row(text, gap):
