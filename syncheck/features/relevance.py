@@ -17,6 +17,7 @@ from syncheck.base.errors import InputError
 from syncheck.contrasts.parsing import ParsedText, parse
 from syncheck.reading.claim import is_label, is_question
 from syncheck.reading.evidence import Context, object_around
+from syncheck.reading.structure import without_markup
 from syncheck.reading.tables import number_of_words
 from syncheck.results.report import Report
 from syncheck.results.types import WITHOUT_CLAIM, Evidence, Query
@@ -153,12 +154,14 @@ class Asked:
         return not (is_line and not before and after)
 
     def _quoted(self, number: int) -> str:
-        """Quote a chunk with what it stands under: a row with its header, an item with its headings.
+        """Quote a chunk with what it stands under, as a row with its header; of a text with markup, as it is read.
 
         Rows that have as much of what was asked are quoted with it, and a value or object of JSON with what holds it.
         """
         chunks, chunk = self._index.chunks, self._index.chunks[number]
         passage, quote = self._index.passages[chunk.passage], chunk.quoted_from(self._index.passages)
+        if without_markup(passage)[1] is not None:
+            return _LISTED.sub("", chunk.text)
         if chunk.place is None:
             return quote
         start, end = chunk.place

@@ -36,7 +36,7 @@ KEY_VALUE_WORDS = 20
 
 def units(passage: str, cut: Cut) -> Iterator[Unit]:
     """Divide a passage into units, in order; ``cut`` cuts long values and answers into sentences, but not prose."""
-    text, places = _without_markup(passage)
+    text, places = without_markup(passage)
     for unit in _units_of(text, cut):
         if places is None:
             yield unit
@@ -327,7 +327,7 @@ class _Places:
         return self._starts[start], self._ends[end - 1]
 
 
-def _without_markup(passage: str) -> tuple[str, _Places | None]:
+def without_markup(passage: str) -> tuple[str, _Places | None]:
     """Take tags out of a text and write out entities; cells of a table become rows with bars.
 
     A tag that is named in a sentence ("the <b> tag") is no markup. Links and descriptions of pictures stay, in

@@ -160,3 +160,20 @@ def test_nothing_is_quoted_if_a_sentence_is_nearly_as_relevant():
 def test_a_count_of_parts_that_cannot_be_used_is_refused(count, error):
     with pytest.raises(error, match="count"):
         closest_evidence("When?", SHOES, count=count)
+
+
+@pytest.mark.parametrize(
+    ("question", "quote"),
+    [
+        ("What does a family pay for a swim?", "Family has Swim £17, Card none."),
+        ("What do the lockers cost?", "The lockers cost £1 & take coins only."),
+        ("Where must dogs stay?", "Dogs must stay on a lead in the garden"),
+    ],
+)
+def test_markup_is_quoted_as_it_is_read(question, quote):
+    page = (
+        "<table>\n<tr><th></th><th>Swim</th><th>Card</th></tr>\n<tr><td>Adult</td><td>&pound;6</td><td>&pound;58</td>"
+        "</tr>\n<tr><td>Family</td><td>&pound;17</td><td>&ndash;</td></tr></table>\n<p>The <b>lockers</b> cost "
+        "&pound;1 &amp; take coins only.</p><ul><li>Dogs must stay on a lead in the garden</li></ul>"
+    )
+    assert [one.text for one in closest_evidence(question, [page])] == [quote]
