@@ -199,7 +199,7 @@ class VerifiedReveal:
     def __call__(self, progress: Progress) -> list[SentenceEvent | RetractEvent]:
         """Make the events of the sentences that have become certain."""
         first = progress.beams[0]
-        shared = min(_common(first.sentences, beam.sentences) for beam in progress.beams)
+        shared = min(_common(first.sentences, beam.sentences) for beam in progress.beams) - progress.waiting
         before, self._shown = self._shown, max(self._shown, shared)
         return list(_events(first, before, shared))
 

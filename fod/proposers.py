@@ -253,7 +253,7 @@ class SessionProposer(Proposer[C]):
         for handle in beam.handles:
             part = self._written[handle]
             if handle in beam.skipped:
-                hidden.append(HiddenSpan(*_size(shown), part.own, part.token_ids))
+                hidden += [HiddenSpan(*_size(shown), part.own, part.token_ids)] if part.own else []
             else:
                 shown.append(part)
         signals = [sentence for part in shown for sentence in part.signals]

@@ -74,7 +74,7 @@ def repair(
 
 def repair_steps(config: RepairConfig, thresholds: Thresholds) -> Steps:
     """Decide as :func:`repair` does; whoever runs it proposes the sentences, whether at once or later."""
-    beam = settled = Beam()  # settled lacks the announcements at its end
+    beam = settled = Beam()  # settled lacks the announcements at its end, which wait for what they announce
     annotate = config.on_exhausted == "annotate"
     tau_1 = thresholds.backtrack
     tau_2 = tau_1 if thresholds.prune is None else thresholds.prune
@@ -83,21 +83,22 @@ def repair_steps(config: RepairConfig, thresholds: Thresholds) -> Steps:
     while len(beam.sentences) < config.max_sentences:
         proposal = yield Wanted((beam,))
         if proposal is None:
-            return _ended(beam, settled, "budget", dropped, rounds)
+            return (yield from _ended(beam, settled, "budget", dropped, rounds))
         (written,) = proposal
-        candidates, passed = [written], [written]
+        candidates, passed, before = [written], [written], beam
         is_over = False
         if may_stay(written, tau_1):
             beam = beam.extended(written)
         else:
             is_low = not all(passes(s, tau_1) for s in written.sentences)
-            yield Progress((settled,), beam.extended(written), "below the threshold" if is_low else written.fault)
+            why = "below the threshold" if is_low else written.fault
+            yield Progress((beam,), beam.extended(written), why, waiting=_waiting(beam, settled))
             branches: Sequence[Candidate] | None = ()
             if not _is_hopeless(written, config):
                 branches = yield Wanted((beam,), in_place=True)
             if branches is None:
                 rounds.append(Round((written,), (), (beam,)))
-                return _ended(beam, settled, "budget", dropped + written.sentences, rounds)
+                return (yield from _ended(beam, settled, "budget", dropped + written.sentences, rounds))
             candidates += branches
             passed = [c for c in branches if c.sentences and may_stay(c, tau_2) and not _repeats(c, beam)]
             if passed:
@@ -112,20 +113,29 @@ def repair_steps(config: RepairConfig, thresholds: Thresholds) -> Steps:
                 beam = beam if is_over else beam.hiding(written)
         dropped += written.unfinished
         rounds.append(Round(tuple(candidates), tuple(passed), (beam,)))
-        if not (config.guards and beam.sentences and announces(beam.sentences[-1])):
+        added = beam.sentences[len(before.sentences) :]
+        is_announced = config.guards and passed and added and all(map(announces, added))
+        if not is_announced and (added or settled is before):
             settled = beam
-        yield Progress((settled,))
+        yield Progress((beam,), waiting=_waiting(beam, settled))
         if is_over or beam.stop is not None:
-            return _ended(beam, settled, beam.stop or "nothing_passed", dropped, rounds)
-    return _ended(beam, settled, "max_sentences", dropped, rounds)
+            return (yield from _ended(beam, settled, beam.stop or "nothing_passed", dropped, rounds))
+    return (yield from _ended(beam, settled, "max_sentences", dropped, rounds))
+
+
+def _waiting(beam: Beam, settled: Beam) -> int:
+    return len(beam.sentences) - len(settled.sentences)
 
 
 def _ended(
     beam: Beam, settled: Beam, stop: StopReason, dropped: Sequence[SentenceScore], rounds: Sequence[Round]
-) -> SearchResult:
+) -> Generator[Progress, None, SearchResult]:
     """Build the result, without announcements that nothing follows."""
-    dropped = (*dropped, *beam.sentences[len(settled.sentences) :])
-    return SearchResult(settled.hiding_rest(beam), stop, bool(dropped), dropped, tuple(rounds))
+    if hidden := beam.sentences[len(settled.sentences) :]:
+        dropped, kept = (*dropped, *hidden), settled.hiding_rest(beam)
+        yield Progress((kept,), beam, _NOTHING_FOLLOWS)
+        beam = kept
+    return SearchResult(beam, stop, bool(dropped), tuple(dropped), tuple(rounds))
 
 
 def repair_trace_of(result: SearchResult, thresholds: Thresholds) -> tuple[TraceNode, ...]:

@@ -140,6 +140,8 @@ class Progress:
     """The greedy answer with a sentence that has just been taken back, if one has."""
     reason: str = "below the threshold"
     """Why the sentence was taken back."""
+    waiting: int = 0
+    """How many sentences at the end may still be left out, since they announce what may not come."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,10 +205,10 @@ class TextProposer(Proposer[FODConfig | RepairConfig]):
 
     def hidden(self, beam: Beam) -> list[tuple[int, str]]:
         """List the texts that the model has written and the answer leaves out, with their places in the answer."""
-        hidden, at = [], 0
+        hidden, at = list[tuple[int, str]](), 0
         for handle in beam.handles:
             if handle in beam.skipped:
-                hidden.append((at, self._text_of(handle)))
+                hidden += [(at, text)] if (text := self._text_of(handle)) else []
             else:
                 at += len(self._text_of(handle))
         return hidden

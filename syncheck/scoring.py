@@ -133,7 +133,7 @@ class SentenceScorer:
         self._aggregator = aggregator
         self._languages = None if aligner is None else languages_of(aligner)
         reads_both = reads_answers(aligner) and not self._scores_every_sentence
-        self._question = query.question if reads_both else ""
+        self._question = query.question if reads_both else None
         self._context = Context(query, languages=self._languages, abbreviations=config.segmenter.abbreviations)
         self._aligner = None if aligner is None else AskedAligner(aligner, query.question, self._context.index)
         self._reads_text = query.has_context and not _TEXT_ONLY.isdisjoint(self._schema.names)
@@ -194,7 +194,7 @@ class SentenceScorer:
         return [[one.result(latency_ms) for one in answer] for answer in judged]
 
     def _in_order(self, claims: Sequence[Claim], scored: Sequence[SentenceScore]) -> Iterator[Claim]:
-        """Read each claim after what comes before it, and after the question that it answers in short."""
+        """Read each claim after what it stands under, and after the question that it answers in short."""
         texts = [*(sentence.text for sentence in scored), *(claim.text for claim in claims)]
         for number, claim in enumerate(claims, len(scored)):
             yield self._marked(claim).after(texts[:number], question=self._question)

@@ -6,10 +6,12 @@ report, from six counts, whose weights ``benchmarks/relevance.py`` fits.
 
 from __future__ import annotations
 
+import html
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import takewhile
 
 from syncheck.base.checks import check_count
@@ -17,7 +19,7 @@ from syncheck.base.errors import InputError
 from syncheck.contrasts.parsing import ParsedText, parse
 from syncheck.reading.claim import is_label, is_question
 from syncheck.reading.evidence import Context, object_around
-from syncheck.reading.structure import without_markup
+from syncheck.reading.structure import tags_in
 from syncheck.reading.tables import number_of_words
 from syncheck.results.report import Report
 from syncheck.results.types import WITHOUT_CLAIM, Evidence, Query
@@ -73,6 +75,7 @@ class Asked:
             for stem in self._question.content
         }
         self._held = [self._share(stems) for stems in self._stems]
+        self._has_tags = cache(lambda passage: bool(tags_in(context.index.passages[passage])))
 
     def _share(self, stems: frozenset[str]) -> float:
         total = sum(self._rarity.values())
@@ -154,14 +157,15 @@ class Asked:
         return not (is_line and not before and after)
 
     def _quoted(self, number: int) -> str:
-        """Quote a chunk with what it stands under, as a row with its header; of a text with markup, as it is read.
+        """Quote a chunk with what it stands under, as a row with its header; of a text with tags, as it is read.
 
         Rows that have as much of what was asked are quoted with it, and a value or object of JSON with what holds it.
         """
         chunks, chunk = self._index.chunks, self._index.chunks[number]
         passage, quote = self._index.passages[chunk.passage], chunk.quoted_from(self._index.passages)
-        if without_markup(passage)[1] is not None:
+        if self._has_tags(chunk.passage):
             return _LISTED.sub("", chunk.text)
+        quote = html.unescape(quote)
         if chunk.place is None:
             return quote
         start, end = chunk.place
@@ -206,10 +210,11 @@ def closest_evidence(
 
     At most ``count`` parts are quoted, the most likely one and others with at least 0.7 of its relevance; of equal ones
     the first. Each passage with some of them gives one evidence, the best one first: its number, the parts as they
-    stand there, with an ellipsis where something is left out, and as ``score`` their largest relevance in [0, 1]. A row
-    comes with the header of its table, an item after its headings and an ellipsis, and a value of JSON as its object,
-    if that has at most 40 words. Empty if no part of three words or more has a content word of the question, or if one
-    of the sentences that are ``said`` has at least 0.7 of the relevance of the best part.
+    stand there (of a passage with tags, as they are read), with an ellipsis where something is left out, and as
+    ``score`` their largest relevance in [0, 1]. A row comes with the header of its table, an item after its headings
+    and an ellipsis, and a value of JSON as its object, if that has at most 40 words. Empty if no part of three words or
+    more has a content word of the question, or if one of the sentences that are ``said`` has at least 0.7 of the
+    relevance of the best part.
     """
     check_count(count, "count")
     asked = Asked(Context(Query(question, tuple(passages)), abbreviations=ENGLISH_ABBREVIATIONS))

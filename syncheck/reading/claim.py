@@ -15,10 +15,10 @@ from math import nan
 
 from syncheck.base.files import asset_patterns, asset_words
 from syncheck.reading.evidence import Context
-from syncheck.reading.lists import FENCE
+from syncheck.reading.lists import FENCE, HEADED_WORDS, KEY_VALUE, title_in
 from syncheck.reading.records import Leaf, json_leaves
 from syncheck.reading.structure import worded
-from syncheck.reading.tables import cells_of, is_rule, row_as_texts
+from syncheck.reading.tables import cells_of, is_rule, number_of_words, row_as_texts
 from syncheck.results.types import Remark, SentenceSignals, SentenceSpan, Status
 from syncheck.text.markup import Mark, without_marks
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS, SentenceCutter, is_checkable
@@ -45,7 +45,8 @@ class Claim:
     """What is read in place of the text of a row or a value, with its column or path; "" if it has nothing to read, as
     a header. None for prose, which is read as it is."""
     answering: str | None = None
-    """What is read of an answer in short: its question with it; None for a sentence of its own."""
+    """What is read of an answer in short, with its question, and of a short item, with what it stands under; None for
+    a sentence of its own."""
 
     opposite: str | None = None
     """What "no" in place of "yes" would be read as, or "yes" in place of "no"; None if it is neither."""
@@ -61,14 +62,19 @@ class Claim:
     repeats: bool = False
     """True if it repeats a word, or sentences before it, as text of a model that loops does."""
 
-    def after(self, earlier: Sequence[str], *, question: str = "") -> Claim:
+    def after(self, earlier: Sequence[str], *, question: str | None = None) -> Claim:
         """Read it after the sentences before it: as part of a table or of JSON, or as a repetition.
 
-        With a ``question``, an answer in short is read after it: "What does it cost: £18.".
+        Unless ``question`` is None, a short item is read after what it stands under, as "Pro plan: Price: £9", and an
+        answer in short after the question, if there is one: "What does it cost: £18.".
         """
         repeats = is_degenerate(self.text) or repeats_sentence(self.text, earlier)
         claim = replace(self, reading=in_structure(self.prose, earlier), repeats=repeats)
-        if not question or claim.reading is not None or not all(map(_is_opening, earlier)):
+        if question is None or claim.reading is not None:
+            return claim
+        if heading := heading_of(self.prose, earlier):
+            return replace(claim, answering=f"{heading}: {_unlisted(self.statement)}")
+        if not all(map(_is_opening, earlier)):
             return claim
         asked = asked_in_short(question, self.prose)
         says = claim.without_claim is None or (is_bare_answer(self.prose) and not is_conversation(self.prose))
@@ -269,6 +275,7 @@ _SHORT_WORDS, _ASKED_WORDS = 6, 30
 """Largest numbers of words of an answer in short, and of a question that is read with it."""
 _ITEM = re.compile(r"\W*(?:step\s+#?\d+|\d+|[a-z])\s*[.):]\s+|\s*[-*+\u2022]\s", re.IGNORECASE)
 """Mark with which an item of a list begins, numbered or not."""
+_BULLET = re.compile(r"(?:[-*+\u2022\u25e6\u25aa\u2013]|\d+[.)]|\([a-z\d]+\))\s+")
 _QUOTES = frozenset("\"'\u2018\u2019\u201c\u201d")
 _REPEATED_WORDS = 5
 """Number of times in a row from which a word is repeated as no writer does."""
@@ -315,6 +322,37 @@ def _last_question(question: str) -> str:
 def _is_opening(sentence: str) -> bool:
     claims_nothing = is_conversation(sentence) or is_label(sentence) or is_reference(sentence)
     return claims_nothing or is_bare_answer(sentence) or not is_checkable(sentence)
+
+
+def heading_of(sentence: str, earlier: Sequence[str]) -> str:
+    """Find the heading or announcement that a short item or line ``Key: value`` of an answer stands under; else "".
+
+    Examples
+    --------
+    >>> heading_of("- Price: \u00a39", ["**Pro plan:**", "- API: yes"])
+    'Pro plan'
+    """
+    if not _is_short_item(sentence):
+        return ""
+    place = next((n for n in range(len(earlier) - 1, -1, -1) if not _is_short_item(earlier[n])), -1)
+    if place < 0 or not (is_label(earlier[place]) or earlier[place].rstrip(" *_").endswith(":")):
+        return ""
+    title = title_in(_unlisted(statement(earlier[place])))
+    is_told = number_of_words(title) > HEADED_WORDS or is_conversation(earlier[place])
+    return "" if is_told else title
+
+
+def _unlisted(text: str) -> str:
+    mark = _BULLET.match(text)
+    return text[mark.end() :] if mark else text
+
+
+def _is_short_item(sentence: str) -> bool:
+    """Tell whether a sentence is an item of a list, or a key with its value, of a few words, and no heading itself."""
+    text = sentence.strip()
+    if number_of_words(text) > HEADED_WORDS or text.rstrip(" *_").endswith(":") or is_label(text):
+        return False
+    return _BULLET.match(text) is not None or KEY_VALUE.fullmatch(text) is not None
 
 
 def is_reference(sentence: str) -> bool:

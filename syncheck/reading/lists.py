@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from syncheck.reading.tables import OUTER_WORDS, Cut, Line, Part, Unit, number_of_words
+from syncheck.reading.tables import LONG_WORDS, OUTER_WORDS, Cut, Line, Part, Unit, number_of_words
 
 HEADED_WORDS = 12
 """Largest number of words of an item that is read with its headings, and of these together."""
@@ -47,7 +47,7 @@ def read_list(lines: Sequence[Line], number: int, cut: Cut) -> Part:
             read += [Unit(": ".join([*before, sentence]), first.start, last.end) for sentence in cut(item.text)]
         else:
             read.append(Unit(first.text, first.start, first.end, is_prose=True))
-        name = _title(item.text)
+        name = title_in(item.text)
         is_title = number_of_words(name) <= OUTER_WORDS and item.text[-1] not in ".!?"
         outer.append((item.indent, name if is_title else ""))
     return read, stop
@@ -60,9 +60,14 @@ class _Item:
     text: str
     lines: list[Line]
 
+    def goes_on(self, line: str) -> bool:
+        """Tell whether a line below, indented further, is a part of its text, which is not yet long."""
+        is_other = line[0] in "|{[<>#+" or FENCE.fullmatch(line) or KEY_VALUE.fullmatch(line)
+        return not is_other and number_of_words(self.text) < LONG_WORDS
+
 
 def _items_from(lines: Sequence[Line], number: int) -> list[_Item]:
-    """Collect the items of a list, each with the lines under it that are indented further and are no keys."""
+    """Collect the items of a list, each with the lines under it that go on with it."""
     items: list[_Item] = []
     for line in lines[number:]:
         own = _ITEM.fullmatch(line.text)
@@ -82,7 +87,8 @@ def _items_from(lines: Sequence[Line], number: int) -> list[_Item]:
 _MARKS_OF_TITLE = re.compile(r"#{1,6}\s+|\s+#+$")
 
 
-def _title(text: str) -> str:
+def title_in(text: str) -> str:
+    """Take the marks of a heading, bold type and a colon at the end off a text."""
     return _MARKS_OF_TITLE.sub("", text).rstrip(":").strip("*_ ").rstrip(":")
 
 
@@ -97,7 +103,7 @@ def heading_above(lines: Sequence[Line], number: int) -> str:
     if place is None:
         return ""
     first = lines[place].text.rstrip()
-    title = _title(first)
+    title = title_in(first)
     if not title or number_of_words(title) > HEADED_WORDS:
         return ""
     if not HEADING.match(first):
@@ -125,7 +131,7 @@ def _outer_headings(lines: Sequence[Line], place: int, title: str) -> list[str]:
             continue
         if number_of_words(" ".join([*found, title, text])) > HEADED_WORDS:
             break
-        found.insert(0, _title(text))
+        found.insert(0, title_in(text))
         level = _level(text)
     return found
 

@@ -178,7 +178,7 @@ def _leaves(value: _Value, path: tuple[str, ...], start: int, *, in_rows: bool) 
 
 def as_row(leaves: Sequence[Leaf]) -> list[Leaf] | None:
     """Word the leaves of an object as a row of a table; None if it is nested, has one value or a long one."""
-    if len(leaves) < 2 or any(not one.key or one.path != one.key for one in leaves):
+    if len(leaves) < 2 or any(one.path != (one.key or one.path.split(" ")[0]) for one in leaves):
         return None
     if any(number_of_words(one.value) > LONG_WORDS for one in leaves):
         return None

@@ -19,6 +19,7 @@ from dataclasses import replace
 from syncheck.reading.lists import FENCE, HEADED_WORDS, HEADING, KEY_VALUE, heading_above, read_list
 from syncheck.reading.records import Leaf, as_row, json_leaves, yaml_leaves
 from syncheck.reading.tables import (
+    HEADER_RULE,
     LONG_WORDS,
     Cut,
     Line,
@@ -217,10 +218,12 @@ def _asked(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     if "?" not in line.text:
         return none
     depth, written = _unquoted(line.text)
-    sentences = [sentence.strip() for sentence in cut(written.strip("*_ "))]
+    plain = written.replace("**", "")
+    sentences = [sentence.strip() for sentence in cut(plain)]
     asks = [_QUESTION.fullmatch(sentence) is not None for sentence in sentences]
     if len(sentences) > 1 and not (depth and asks[-1]) or not any(asks):
-        joined = _with_answers(line, sentences, asks) if any(asks) else []
+        joined = _with_answers(line if plain == written else Line(plain, 0), sentences, asks) if any(asks) else []
+        joined = joined if plain == written else [line.as_unit(one.text) for one in joined]
         return joined if 0 < len(joined) < len(sentences) else None, number + 1
     after = number + 1
     while after < min(len(lines), number + 3) and not lines[after].text.strip():
@@ -302,9 +305,17 @@ _ENTITY = re.compile(r"&(?:[a-z][a-z0-9]{1,31}|#\d{1,7}|#x[0-9a-f]{1,6});", re.I
 _EMPTY = frozenset("br hr img input link meta wbr".split())
 _KEPT = re.compile(r"""\b(alt|href|title)\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
 
-_APART = frozenset("dd dl dt li ol tbody td tfoot th thead tr ul".split())
+_OF_TABLES = frozenset("table tbody td tfoot th thead tr".split())
+_APART = _OF_TABLES | frozenset("dd dl dt li ol ul".split())
 """Tags beside which white space says nothing."""
-_CLOSES_CELL = re.compile(r"\s*</(?:td|th|li)\b", re.IGNORECASE)
+_OPTIONAL = {
+    "table": {"td", "th", "tr"},
+    **dict.fromkeys(("ol", "ul"), {"li"}),
+    "dl": {"dd", "dt"},
+}
+"""Tags that need not be closed within others."""
+_DEEPEST = 8
+"""Number of levels of a list that are told apart."""
 _SPAN = re.compile(r"""\b(col|row)span\s*=\s*["']?([1-9]\d?)\b""", re.IGNORECASE)
 
 
@@ -328,121 +339,148 @@ class _Places:
 
 
 def without_markup(passage: str) -> tuple[str, _Places | None]:
-    """Take tags out of a text and write out entities; cells of a table become rows with bars.
+    """Take tags out of a text and write out entities; cells of a table become rows with bars, and items get a mark.
 
     A tag that is named in a sentence ("the <b> tag") is no markup. Links and descriptions of pictures stay, in
     brackets. A text without markup is returned as it is, with None.
     """
-    tags = list(_TAG.finditer(passage)) if "<" in passage else []
-    names = {tag["name"].lower() for tag in tags if tag["close"]}
-    tags = [tag for tag in tags if tag["name"] is None or tag["name"].lower() in names or _is_empty(tag, passage)]
+    tags = tags_in(passage)
     entities = list(_ENTITY.finditer(passage)) if "&" in passage else []
     entities = [entity for entity in entities if html.unescape(entity[0]) != entity[0]]
     if not tags and not entities:
         return passage, None
-    spoken, places, at, is_apart = _SpokenTags(), _Places(), 0, False
+    spoken, places, at = _SpokenTags(), _Places(), 0
     for mark in sorted([*tags, *entities], key=lambda one: one.start()):
         if mark.start() < at:  # an entity within a tag
             continue
-        between, was_apart = passage[at : mark.start()], is_apart
-        is_apart = mark.re is _TAG and (mark["name"] or "").lower() in _APART
-        start = at + len(between) - len(between.lstrip()) if was_apart else at
-        end = max(start, at + len(between.rstrip()) if is_apart else mark.start())
-        places.add(passage[start:end], start)
-        spoken.cell += passage[start:end]
-        text = spoken(mark) if mark.re is _TAG else html.unescape(mark[0]).replace("\xa0", " ")
+        is_tag = mark.re is _TAG
+        between = spoken.text(passage[at : mark.start()], mark["name"] if is_tag else "")
+        if between:
+            places.add(between, at)
+        text = spoken.tag(mark) if is_tag else spoken.text(html.unescape(mark[0]).replace("\xa0", " "), "")
         places.add(text, *mark.span())
         at = mark.end()
     places.add(passage[at:], at)
     return "".join(places.parts), places
 
 
+def tags_in(passage: str) -> list[re.Match[str]]:
+    """Find the tags of a text: those that are closed somewhere, or need not be."""
+    tags = list(_TAG.finditer(passage)) if "<" in passage else []
+    names = {tag["name"].lower() for tag in tags if tag["close"]}
+    for outer, inner in _OPTIONAL.items():
+        names |= inner if outer in names else set()
+    return [tag for tag in tags if tag["name"] is None or tag["name"].lower() in names or _is_empty(tag, passage)]
+
+
 class _SpokenTags:
-    """What tags become; ``cell`` has the text of a cell so far."""
+    """What tags become. Within a cell, an item or a term, all that breaks a line is a space."""
 
     def __init__(self) -> None:
-        self.cell = ""
         self._link = ""
-        self._has_header = False
-        self._opened = -1  # end of the tag that opens a cell or an item
+        self._is_fresh = self._was_apart = False  # at the beginning of a line; after a tag of a table or list
+        self._within = ""  # cell, item or term that is open: "td", "li", "dt" or "dd"
+        self._cell: list[str] = []  # its text so far
+        self._cells: set[str] = set()  # kinds of the cells of the row
         self._column = self._columns = self._rows = 0  # of the cell: its place, and how many it spans
         self._below: dict[int, tuple[int, str]] = {}  # rows that the cell of a column still spans, and its text
         self._depth = 0  # of lists
-        self._is_named = False  # by a <dt> without a <dd> yet
+        self._is_named = False  # by a term without a description yet
 
-    def __call__(self, tag: re.Match[str]) -> str:
+    def text(self, text: str, before: str | None) -> str:
+        """Read text in front of a tag of this name, "" for none, character by character."""
+        is_apart = (before or "").lower() in _APART
+        if self._within:
+            text = re.sub(r"\s", " ", text)
+            self._cell.append(text)
+        if is_apart and not text.strip() and (self._is_fresh or self._was_apart):
+            return ""
+        self._is_fresh = self._is_fresh and not text.strip()
+        self._was_apart = self._was_apart and not text.strip()
+        return text
+
+    def tag(self, tag: re.Match[str]) -> str:
+        """Say what stands for a tag."""
         name, closes = (tag["name"] or "").lower(), bool(tag["close"])
+        self._was_apart = name in _APART
+        if self._was_apart:
+            said = self._in_table(tag, name, closes) if name in _OF_TABLES else self._in_list(name, closes)
+            if self._is_fresh:
+                said = said.removeprefix("\n")
+            self._is_fresh = said.endswith(("\n", "- ")) or (self._is_fresh and not said)
+            return said
+        said = self._inline(tag, name, closes)
+        if self._within and name[:1] + name[1:].strip("123456") != "h":
+            said = said.replace("\n", " ")
+        self._cell.append(said)
+        self._is_fresh = self._is_fresh and not said.strip()
+        return said
+
+    def _inline(self, tag: re.Match[str], name: str, closes: bool) -> str:
         kept = {key.lower(): one or other for key, one, other in _KEPT.findall(tag["rest"] or "")}
         if name == "a":
             text = f" ({self._link})" if closes and self._link else ""
             self._link = "" if closes or kept.get("href", "#").startswith("#") else kept["href"]
             return text
-        if name in ("td", "th"):
-            self._has_header = self._has_header or name == "th"
-            return self._end_cell() if closes else self._begin_cell(tag)
-        if name == "tr":
-            return self._end_row() if closes else self._begin_row()
-        if name in ("li", "dt", "dd", "ol", "ul"):
-            return self._listed(tag, name, closes=closes)
-        if name in _APART or (name in ("div", "p") and self._is_at_edge(tag, closes=closes)):
-            return ""
         if name == "img":
             return f" ({kept['alt']})" if kept.get("alt") else ""
         return "\n" if name in _BLOCKS.split() else ""
 
-    def _is_at_edge(self, tag: re.Match[str], *, closes: bool) -> bool:
-        """Tell whether a block is the first or last thing in a cell or item."""
-        if closes:
-            return _CLOSES_CELL.match(tag.string, tag.end()) is not None
-        return self._opened >= 0 and not tag.string[self._opened : tag.start()].strip()
+    def _in_table(self, tag: re.Match[str], name: str, closes: bool) -> str:
+        if name in ("td", "th"):
+            ended = self._ended_cell()
+            if not closes:
+                spans = {kind.lower(): int(number) for kind, number in _SPAN.findall(tag["rest"] or "")}
+                self._columns, self._rows = spans.get("col", 1), spans.get("row", 1)
+                self._within, self._cell = "td", []
+                self._cells.add(name)
+            return ended
+        ended = self._ended_cell()
+        rule = f"\n{HEADER_RULE}" if self._cells == {"th"} else ""
+        self._cells = set()
+        if name == "table":
+            self._below = {}
+        if name == "tr" and not closes:
+            self._column = 0
+            self._below = {place: below for place, below in self._below.items() if below[0]}
+            return f"{ended}{rule}\n{self._from_above()}"
+        return f"{ended}{rule}\n\n" if name == "table" else f"{ended}{rule}\n"
 
-    def _begin_row(self) -> str:
-        self._column = 0
-        return f"\n{self._from_above()}"
-
-    def _end_row(self) -> str:
-        text, self._has_header = "\n|---|---|" if self._has_header else "", False
-        return text
-
-    def _begin_cell(self, tag: re.Match[str]) -> str:
-        spans = {name.lower(): int(number) for name, number in _SPAN.findall(tag["rest"] or "")}
-        self._columns, self._rows = spans.get("col", 1), spans.get("row", 1)
-        self.cell, self._opened = "", tag.end()
-        return ""
-
-    def _end_cell(self) -> str:
-        if self._rows > 1:
-            self._below[self._column] = self._rows - 1, " ".join(self.cell.split())
-        first = "|" if not self._column and not self.cell.strip() else ""  # an empty first cell is one too
+    def _ended_cell(self) -> str:
+        if self._within != "td":
+            return ""
+        text, self._within = " ".join("".join(self._cell).split()), ""
+        first = "|" if not self._column and not text else ""  # an empty first cell is one too
+        for place in range(self._columns if self._rows > 1 else 0):
+            self._below[self._column + place] = self._rows - 1, "" if place else text
         self._column += self._columns
         return first + " | " * self._columns + self._from_above()
 
     def _from_above(self) -> str:
-        """Repeat cells of earlier rows that span this one too."""
+        """Repeat the cells of earlier rows that span this one too."""
         said = ""
-        while self._column in self._below:
-            rows, text = self._below.pop(self._column)
-            if rows > 1:
-                self._below[self._column] = rows - 1, text
+        while (rows := self._below.get(self._column, (0, ""))[0]) > 0:
+            text = self._below[self._column][1]
+            self._below[self._column] = rows - 1, text
             said += f"{text} | "
             self._column += 1
         return said
 
-    def _listed(self, tag: re.Match[str], name: str, *, closes: bool) -> str:
+    def _in_list(self, name: str, closes: bool) -> str:
         """Mark items as in plain text, and terms as keys of what describes them."""
+        self._within = "" if closes or name in ("dl", "ol", "ul") else name
         if name in ("ol", "ul"):
             self._depth = max(0, self._depth + (-1 if closes else 1))
-            return "" if self._depth else "\n"
-        if name == "li":
-            self._opened = tag.end()
-            return "" if closes else "\n" + "  " * (self._depth - 1) + "- "
+        if name == "li" and not closes:
+            return "\n" + "  " * min(self._depth - 1, _DEEPEST) + "- "
+        if name == "dd" and not closes:
+            mark = "; " if not self._is_named else " " if "".join(self._cell).rstrip().endswith(":") else ": "
+            self._is_named = False
+            return "" if self._is_fresh else mark
         if name == "dt":
-            self._is_named = closes
+            self._is_named, self._cell = True, [] if not closes else self._cell
             return "" if closes else "\n"
-        mark = "; " if not self._is_named else " " if self.cell.endswith(":") else ": "
-        text = "" if closes else mark
-        self._is_named = self._is_named and closes
-        return text
+        return "" if name == "dd" else "\n"
 
 
 def _is_empty(tag: re.Match[str], passage: str) -> bool:

@@ -6,6 +6,7 @@ import csv
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 LONG_WORDS = 40
 """Number of words from which a value, an answer or a row is cut."""
@@ -19,6 +20,8 @@ _RULES = frozenset("|+:-= \t") | {chr(code) for code in range(0x2500, 0x2580)}
 _PERIOD = re.compile(r"(?:FY\s?)?(?:1[89]|20)\d\d(?:/\d\d)?|[QH][1-4](?:\s(?:19|20)\d\d)?")
 _RUNNING = frozenset("# no nr pos position place rank id index".split())
 """Names of columns with running numbers."""
+HEADER_RULE = "|---|---|"
+"""What stands below each header row of a table in HTML."""
 _LONGEST_LINE = 20_000
 """Length from which a line is no row of values with commas."""
 _WORDED = re.compile(r"(?P<subject>.+?) \([^()]+\) has (?P<cells>.+)\.", re.DOTALL)
@@ -112,7 +115,8 @@ def row_as_texts(columns: Sequence[str], cells: Sequence[str], *, of: str = "") 
     about = f"{subject} ({inside})" if inside else subject
     said: list[list[str]] = [[]]
     for name, cell in named:
-        cell = f"{name}: {_said(cell)}" if name[-1:].isdigit() else f"{name} {_said(cell)}".strip()
+        cell = cell if name in _DASHES else _said(cell)
+        cell = f"{name}: {cell}" if name[-1:].isdigit() else f"{name} {cell}".strip()
         if said[-1] and number_of_words(" ".join([*said[-1], cell])) > LONG_WORDS:
             said.append([])
         said[-1].append(cell)
@@ -168,8 +172,9 @@ def bar_table(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     """Read rows with bars: below a header that is ruled off, or at least two with the same number of cells."""
     if not _is_row(lines[number].text):
         return None, number + 1
-    line, cell = lines[number], lines[number].text.strip(" |")
-    if not is_rule(line.text) and not _is_row(cell):  # a single cell
+    line, cells = lines[number], cells_of(lines[number].text)
+    if len(cells) == 1 and not is_rule(line.text) and not line.text.strip().startswith("\u2502"):
+        cell = line.text.strip(" |")
         at = line.start + line.text.index(cell)
         return [Unit(cell, at, at + len(cell), is_prose=True)] if cell else [], number + 1
     read: list[tuple[Line, Sequence[str]]] = []
@@ -177,6 +182,8 @@ def bar_table(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     while stop < len(lines) and _is_row(lines[stop].text):
         line = lines[stop]
         if is_rule(line.text):
+            if line.text == HEADER_RULE and is_ruled and len(read) == 2:
+                read = [(read[0][0], _joined(read[0][1], read[1][1]))]
             is_ruled = is_ruled or len(read) == 1
         else:
             cells = cells_of(line.text)
@@ -188,6 +195,15 @@ def bar_table(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     if len(read) < 2 or len(read[0][1]) < 2:
         return None, number + 1
     return _rows(read, is_headed=is_ruled or _has_header([cells for _, cells in read])), stop
+
+
+def _joined(upper: Sequence[str], lower: Sequence[str]) -> list[str]:
+    """Join the names of two header rows, of which the upper ones may span several columns."""
+    names, above = [], ""
+    for over, under in zip_longest(upper, lower, fillvalue=""):
+        above = over or above
+        names.append(above if under == above else f"{above} {under}".strip())
+    return names
 
 
 def _is_row(line: str) -> bool:
@@ -248,6 +264,14 @@ def _under(columns: Sequence[tuple[str, int, int]], cells: Sequence[tuple[str, i
     return row if sum(map(bool, row)) > 1 else None
 
 
+def _is_named(rows: Sequence[Sequence[str]]) -> bool:
+    """Tell whether the first of at least three rows has names in small letters, and each other row something else."""
+    first, *others = rows
+    small = re.compile(r"[a-z_][a-z_\d ]{0,20}")
+    others_differ = all(any(small.fullmatch(cell) is None for cell in row if cell) for row in others)
+    return len(others) > 1 and len(first) > 2 and all(map(small.fullmatch, first)) and others_differ
+
+
 def comma_separated(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     """Read comma-separated values: a header and rows with as many fields, commas mostly without a space after them."""
     mark = ";" if lines[number].text.count(";") > lines[number].text.count(",") else ","
@@ -255,9 +279,9 @@ def comma_separated(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     stop = number
     while stop < len(lines) and mark in lines[stop].text:
         text = lines[stop].text
-        fields = (
-            [cell.strip() for cell in next(csv.reader([text], delimiter=mark))] if len(text) < _LONGEST_LINE else []
-        )
+        fields = list[str]()
+        if len(text) < _LONGEST_LINE:
+            fields = [cell.strip() for cell in next(csv.reader([text], delimiter=mark, skipinitialspace=True))]
         if len(fields) < 2 or (read and len(fields) != len(read[0][1])):
             break
         read.append((lines[stop], fields))
@@ -267,7 +291,7 @@ def comma_separated(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     if len(read) < 2 or len(read[0][1]) < (2 if len(read) > 2 and mark == "," else 3):
         return None, max(stop, number + 1)
     rows = [cells for _, cells in read]
-    if spaced * 2 > marks and not (len(read) > 2 and all(re.fullmatch(r"[a-z_][\w ]{0,20}", cell) for cell in rows[0])):
+    if spaced * 2 > marks and not _is_named(rows):
         return None, stop
     is_headed = _has_header(rows) or all(re.fullmatch(r"[A-Za-z_][\w ]*", cell) for cell in rows[0])
     return _rows(read, is_headed=True) if is_headed else [line.as_unit(line.text.strip()) for line, _ in read], stop

@@ -65,7 +65,7 @@ SPACED = """Prices
     <tr><td>Under 4</td><td colspan="2">free</td></tr>
   </tbody>
 </table>
-<table><tr><td><p>Lockers cost 1.</p><p>Towels too.</p></td></tr></table>"""
+<table><tr><td><p>Lockers cost a pound.</p><p>Towels too.</p></td></tr></table>"""
 
 
 LONG_ROW = f"Cake (Dish) has No. 2, Kind {'very ' * 30}sweet."
@@ -151,7 +151,7 @@ def test_a_short_key_with_its_value_is_read_with_the_headings_that_it_stands_und
             [
                 "Prices",
                 *("Adult has Swim £6, Card £58.", "Family has Swim £17, Card none.", "Under 4 has Swim free."),
-                *("Lockers cost 1.", "Towels too."),
+                *("Lockers cost a pound.", "Towels too."),
             ],
         ),
         ("| Plan | API |\n|---|---|\n| Basic | - |", ["Basic (Plan) has API none."]),

@@ -142,7 +142,7 @@ def _behind_marks(text, boundaries, blocks):
 
 def _ends_item(text, gap):
     before, following = text[: gap.start()], text[gap.end()]
-    if before.endswith(":") or not following.isupper() or not gap[0].endswith("\n"):
+    if before.rstrip("*_").endswith((":", "\uff1a")) or not following.isupper() or not gap[0].endswith("\n"):
         return False
     return bool(_ITEM.match(before.rpartition("\n")[2].lstrip()))
 

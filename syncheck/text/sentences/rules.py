@@ -288,9 +288,10 @@ def ends_heading(text: str, start: int, stop: int, after: int) -> bool:
 
 def ends_item(text: str, start: int, stop: int, after: int) -> bool:
     """Tell whether a line with the mark of an item ends at ``stop``, and the next line begins a sentence."""
-    if text[after - 1 : after] != "\n" or not text[after].isupper() or text[stop - 1 : stop] == ":":
+    if text[after - 1 : after] != "\n" or not text[after].isupper():
         return False
-    return _MARK.match(text[text.rfind("\n", 0, stop) + 1 : stop].lstrip()) is not None
+    line = text[text.rfind("\n", 0, stop) + 1 : stop].strip()
+    return not line.rstrip("*_").endswith((":", "\uff1a")) and _MARK.match(line) is not None
 
 
 _FENCE = ("```", "~~~")
