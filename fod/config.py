@@ -48,7 +48,7 @@ OnExhausted = _Action | Callable[[RetryRequest], RagPrompt | str | None]
 """Action when no continuation passes. ``stop``: the answer ends after its last passing sentence. ``abstain``: it ends
 with a message. ``annotate``: the best continuation of the round is kept and marked, and decoding continues. ``quote``:
 as ``stop``, but the one or two parts of the passages that most likely answer the question
-(:func:`syncheck.closest_evidence`) follow an answer that is empty, claims nothing ("The reasons are:"), or of which no
+(:func:`syncheck.closest_evidence`) follow an answer that is empty, claims nothing ("Which rivers?"), or of which no
 sentence is nearly as relevant to the question. A callable returns a prompt with new passages, from which the answer
 continues; a text that ends the answer and is not scored; or None, which stops."""
 
@@ -107,7 +107,7 @@ class DecoderConfig:
     repeat the content of an earlier sentence, or, in place of a greedy sentence that claims something, claim nothing,
     are beside the question (``least_relevance``) or refuse to answer; a refusal passes if it is judged that the
     passages lack the answer. False in the search; True in repair, where an answer also ends with its last complete
-    sentence."""
+    sentence, and without the announcement of what does not follow ("It is open from:")."""
     least_relevance: float = 0.1
     """Relevance to the question, in [0, 1], that such sentences need with ``guards``; 0 turns this off. See
     :meth:`syncheck.Verifier.rated`."""
@@ -216,7 +216,8 @@ class RepairConfig(DecoderConfig):
     """Geometric mean, in [0, 1], of the probabilities of a greedy sentence's tokens below which no branches are tried:
     the model guesses there, and the sentence is hidden at once. 0 always tries them."""
     max_skips: int = 2
-    """Number of sentences that may be hidden: the model continues after them, but the answer leaves them out."""
+    """Number of failing sentences that may be hidden: the model continues after them, but the answer leaves them
+    out."""
     opening_relevance: float = 0.3
     """Relevance to the question, in [0, 1], that greedy sentences need with ``guards`` as long as the answer claims
     nothing; others are hidden at once, since a model that copies beside the question goes on beside it. Sentences

@@ -4,7 +4,7 @@ A row of a table becomes a sentence about its first cell, ``cell (column) has co
 an object in a list of JSON; any other value of JSON or YAML becomes ``path: value``, an item of an inner list ``outer
 item: item``, a short item or ``Key: value`` under headings ``heading, heading: item``, and a question one text with
 its answer. Headings, other lines ``Key: value`` and lines of code stay as they are, uncut. Everything else is prose,
-which is left to the caller to cut. No word is left out, except the names of tags and their attributes.
+which is left to the caller to cut. No word is left out, except the names of tags and their attributes; a dash in a cell is read as "none".
 """
 
 from __future__ import annotations

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 Fate = Literal["answer", "repaired", "marked", "kept", "outranked", "pruned", "skipped", "taken_back"]
 """Outcome of a continuation. ``answer``: part of the answer. ``repaired``: part of the answer, in place of a greedy
 sentence that did not pass. ``marked``: part of the answer although it did not pass. ``kept``: on a beam that was
-abandoned later. ``outranked``: passed, but others were better. ``pruned``: did not pass. ``skipped``: did not pass and
-is hidden, but the model continues after it. ``taken_back``: was written and did not pass."""
+abandoned later. ``outranked``: passed, but others were better. ``pruned``: did not pass. ``skipped``: is hidden, since
+it did not pass, or since what it announces did not follow; the model continues after it. ``taken_back``: was written
+and did not pass."""
 
 
 @dataclass(frozen=True, slots=True)
