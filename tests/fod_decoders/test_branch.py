@@ -86,6 +86,23 @@ def test_what_only_announces_gives_way_to_a_quotation(said):
     assert answer(decoder(whole, known, on_exhausted="quote")).report.response == whole
 
 
+def test_a_sentence_stays_beside_an_announcement_that_comes_with_it():
+    said = "Lyon is large. Source:"
+    monitor = scripted_monitor(said, supports={"Lyon is large.": 0.9, "Source:": 0.9})
+    divided = replace(monitor.config, segmenter=SegmenterConfig(line_breaks="lists"))
+    parts = {"aggregator": monitor.aggregator, "aligner": monitor.aligner}
+    monitor = Monitor(monitor.model, monitor.tokenizer, config=divided, **parts)
+    config = RepairConfig(backtrack_threshold=0.7, prune_threshold=0.7, on_exhausted="stop")
+    out = answer(FODGenerator(monitor.model, monitor.tokenizer, monitor, config=config))
+    assert out.report.response == said and out.dropped == ()
+
+
+def test_a_marked_sentence_that_announces_stays():
+    said = "Lyon is large. It is in Spain:"
+    out = answer(decoder(said, {"Lyon is large.": 0.9, "It is in Spain:": 0.1}, on_exhausted="annotate"))
+    assert out.report.response == said and out.marked == (1,)
+
+
 def test_what_only_asks_is_followed_by_a_quotation():
     out = answer(decoder("Is Lyon large?", {"Is Lyon large?": 0.9}, on_exhausted="quote"))
     assert out.report.response == f"Is Lyon large? {QUOTED}"
@@ -98,8 +115,12 @@ def test_an_announcement_waits_for_what_it_announces(reveal):
     fod = decoder(said, supports, max_skips=0, in_paragraphs=True)
     *events, end = fod.stream(prompt_of(fod), max_new_tokens=60, reveal=reveal)
     assert end.report.response.strip() == "Lyon is large." and end.report.stop == "nothing_passed"
+    shown = [(event.type, getattr(event, "reason", None)) for event in events]
     if reveal == "verified":
         assert [event.sentence.text for event in events] == ["Lyon is large."]
+    else:
+        taken_back = [("retract", "below the threshold"), ("retract", "what it announces does not follow")]
+        assert shown == [*3 * [("sentence", None)], *taken_back]
     first = end.output.trace[0]
     announced = first.children[0]
     assert (announced.fate, announced.reason) == ("skipped", "hidden: what it announces does not follow")
