@@ -17,10 +17,10 @@ from itertools import takewhile
 from syncheck.base.checks import check_count
 from syncheck.base.errors import InputError
 from syncheck.contrasts.parsing import ParsedText, parse
-from syncheck.reading.claim import is_label, is_question
+from syncheck.reading.claimless import is_label, is_question
 from syncheck.reading.evidence import Context, object_around
-from syncheck.reading.structure import tags_in
 from syncheck.reading.tables import number_of_words
+from syncheck.reading.tags import tags_in
 from syncheck.results.report import Report
 from syncheck.results.types import WITHOUT_CLAIM, Evidence, Query
 from syncheck.text.sentences.rules import ENGLISH_ABBREVIATIONS
