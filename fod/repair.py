@@ -62,7 +62,7 @@ def repair(
     whose tokens are less likely than ``config.repair_from``, or that opens the answer beside the question
     (``config.opening_relevance``). The answer ends after ``config.max_skips`` hidden sentences, or with a failing one
     that ends the text. A sentence that the limit on tokens cuts off is left out, and, with ``config.guards``, so is the
-    announcement of what does not follow ("It is open from:").
+    announcement of what does not follow ("It is open from:"), if it comes alone.
     """
 
     def proposal(wanted: Wanted) -> list[Candidate]:
@@ -154,7 +154,7 @@ def _node(
 ) -> TraceNode:
     """Draw a greedy sentence."""
     text, why = _text_of(candidate), _shortfall(candidate, "τ₁", thresholds.backtrack)
-    if candidate.handle in result.beam.skipped:
+    if candidate.handle in result.beam.skipped and text:
         why = _NOTHING_FOLLOWS if step.passed else f"{why}, and no branch passed"
         return TraceNode(text, candidate.lowest, "skipped", f"hidden: {why}", after)
     if candidate.handle not in result.beam.handles:

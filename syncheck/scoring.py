@@ -255,7 +255,7 @@ class SentenceScorer:
         if is_read and self.query.has_context and says_not_stated(claim.prose):
             absence = absence_in(claim.prose, self.query.question)
         if absence and absence.rest:
-            claim = replace(claim, reading=absence.rest)
+            claim = replace(claim, reading=absence.rest, answering=None)
         return _Judgement(claim, self._read(claim), self._foreign(claim), absence=absence)
 
     def _look_for_absent(self, judged: Sequence[_Judgement]) -> None:

@@ -19,7 +19,7 @@ from syncheck.reading.claimless import (
     repeats_sentence,
 )
 from syncheck.reading.evidence import Context
-from syncheck.reading.lists import FENCE, HEADED_WORDS, KEY_VALUE, title_in
+from syncheck.reading.lists import FENCE, HEADED_WORDS, ITEMS_ABOVE, KEY_VALUE, title_in
 from syncheck.reading.records import Leaf, json_leaves
 from syncheck.reading.structure import worded
 from syncheck.reading.tables import cells_of, is_rule, number_of_words, row_as_texts
@@ -77,7 +77,7 @@ class Claim:
         if question is None or claim.reading is not None:
             return claim
         if heading := heading_of(self.prose, earlier):
-            return replace(claim, answering=f"{heading}: {_unlisted(self.statement)}")
+            return replace(claim, answering=f"{heading}: {_unmarked(self.statement, self.prose)}")
         if not all(map(_is_opening, earlier)):
             return claim
         asked = asked_in_short(question, self.prose)
@@ -132,7 +132,7 @@ class Claim:
             return "no letter or digit"
         if self.without_claim is not None:
             return self.without_claim[1]
-        is_fragment = self.reading is None and len(words(self.statement)) < 2
+        is_fragment = self.reading is None is self.answering and len(words(self.statement)) < 2
         return "a single word, which claims nothing" if is_fragment else None
 
     def remarks(self, context: Context) -> tuple[Remark, ...]:
@@ -259,7 +259,7 @@ def statement(sentence: str) -> str:
     >>> statement("1. According to passage 2, the bridge opened in 1967 [3].")
     'the bridge opened in 1967 .'
     """
-    rest = " ".join(_PATTERNS["aside"].sub(" ", sentence).split())
+    rest = _without_asides(sentence)
     return rest if re.search(r"\w", rest) else sentence
 
 
@@ -277,7 +277,9 @@ _SHORT_WORDS, _ASKED_WORDS = 6, 30
 """Largest numbers of words of an answer in short, and of a question that is read with it."""
 _ITEM = re.compile(r"\W*(?:step\s+#?\d+|\d+|[a-z])\s*[.):]\s+|\s*[-*+\u2022]\s", re.IGNORECASE)
 """Mark with which an item of a list begins, numbered or not."""
-_BULLET = re.compile(r"(?:[-*+\u2022\u25e6\u25aa\u2013]|\d+[.)]|\([a-z\d]+\))\s+")
+_MARK = re.compile(
+    r"(?:(?P<bullet>[-*+\u2022\u25e6\u25aa\u2013])|\d{1,3}[.)]|[a-z][.)]|\((?:\d{1,2}|[a-z]|[ivx]{2,4})\))\s+"
+)
 
 
 def asked_in_short(question: str, sentence: str) -> str:
@@ -321,29 +323,45 @@ def _is_opening(sentence: str) -> bool:
 def heading_of(sentence: str, earlier: Sequence[str]) -> str:
     """Find the heading or announcement that a short item or line ``Key: value`` of an answer stands under; else "".
 
+    Indents are not known here, so what has the same mark may be an item or a heading of items, and is no heading.
+
     Examples
     --------
     >>> heading_of("- Price: \u00a39", ["**Pro plan:**", "- API: yes"])
     'Pro plan'
     """
-    if not _is_short_item(sentence):
+    kind, place = _kind_of_item(sentence), len(earlier) - 1
+    while kind and place >= max(0, len(earlier) - ITEMS_ABOVE) and _kind_of_item(earlier[place]) == kind:
+        place -= 1
+    if not kind or place < 0 or _mark_of(earlier[place]) == kind:
         return ""
-    place = next((n for n in range(len(earlier) - 1, -1, -1) if not _is_short_item(earlier[n])), -1)
-    if place < 0 or not (is_label(earlier[place]) or earlier[place].rstrip(" *_").endswith(":")):
+    above = _without_asides(earlier[place])
+    announces = kind != "key" and above.rstrip(" *_").endswith(":")
+    if not (announces or is_label(above)) or is_conversation(above) or is_reference(earlier[place]):
         return ""
-    title = title_in(_unlisted(statement(earlier[place])))
-    is_told = number_of_words(title) > HEADED_WORDS or is_conversation(earlier[place])
-    return "" if is_told else title
+    title = title_in(_unmarked(above, earlier[place]))
+    return "" if number_of_words(title) > HEADED_WORDS or says_not_stated(earlier[place]) else title
 
 
-def _unlisted(text: str) -> str:
-    mark = _BULLET.match(text)
-    return text[mark.end() :] if mark else text
+def _kind_of_item(sentence: str) -> str:
+    """Find the mark of an item of a few words, "key" for a key with its value, and "" for others and headings."""
+    plain = _without_asides(sentence)
+    if number_of_words(plain) > HEADED_WORDS or plain.rstrip(" *_").endswith(":") or is_label(plain):
+        return ""
+    return _mark_of(sentence) or ("key" if KEY_VALUE.fullmatch(plain) else "")
 
 
-def _is_short_item(sentence: str) -> bool:
-    """Tell whether a sentence is an item of a list, or a key with its value, of a few words, and no heading itself."""
-    text = sentence.strip()
-    if number_of_words(text) > HEADED_WORDS or text.rstrip(" *_").endswith(":") or is_label(text):
-        return False
-    return _BULLET.match(text) is not None or KEY_VALUE.fullmatch(text) is not None
+def _without_asides(sentence: str) -> str:
+    return " ".join(_PATTERNS["aside"].sub(" ", sentence).split())
+
+
+def _mark_of(sentence: str) -> str:
+    """Find the mark of an item, with "1" for all numbers and letters; "" without any."""
+    mark = _MARK.match(sentence)
+    return "" if mark is None else mark["bullet"] or "1"
+
+
+def _unmarked(text: str, written: str) -> str:
+    """Take the mark of an item off a text, if it still has that with which it was written."""
+    mark = _MARK.match(written)
+    return text.removeprefix(mark[0].strip()).lstrip() if mark else text

@@ -69,15 +69,13 @@ class _Item:
 def _items_from(lines: Sequence[Line], number: int) -> list[_Item]:
     """Collect the items of a list, each with the lines under it that go on with it."""
     items: list[_Item] = []
-    for line in lines[number:]:
-        own = _ITEM.fullmatch(line.text)
+    for line in map(lines.__getitem__, range(number, len(lines))):
+        own, text = _ITEM.fullmatch(line.text), line.text.strip()
         indent = len(line.text.expandtabs(4)) - len(line.text.expandtabs(4).lstrip())
         if own is not None:
             items.append(_Item(own["mark"], indent, own["item"].strip(), [line]))
-        elif (
-            items and line.text.strip() and indent > items[-1].indent and KEY_VALUE.fullmatch(line.text.strip()) is None
-        ):
-            items[-1].text += f" {line.text.strip()}"
+        elif items and text and indent > items[-1].indent and items[-1].goes_on(text):
+            items[-1].text += f" {text}"
             items[-1].lines.append(line)
         else:
             break

@@ -205,6 +205,7 @@ _QUESTION = re.compile(
     re.IGNORECASE,
 )
 _BY_MARK = re.compile(_MARKED)
+_BOLD = re.compile(r"(?<!\w)\*\*(?=\S)|(?<=\S)\*\*(?!\w)")
 _ANSWER = re.compile(r"\s*(?:A|Answer)\s*\d*\s*[:.)]\s")
 _YES_NO = re.compile(r"(?:yes|no)(?!\s\w)\b", re.IGNORECASE)
 SHORT_ANSWER_WORDS = 25
@@ -217,7 +218,7 @@ def _asked(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     if "?" not in line.text:
         return none
     depth, written = _unquoted(line.text)
-    plain = written.replace("**", "")
+    plain = _BOLD.sub("", written)
     sentences = [sentence.strip() for sentence in cut(plain)]
     asks = [_QUESTION.fullmatch(sentence) is not None for sentence in sentences]
     if len(sentences) > 1 and not (depth and asks[-1]) or not any(asks):

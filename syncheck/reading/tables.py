@@ -6,7 +6,6 @@ import csv
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 
 LONG_WORDS = 40
 """Number of words from which a value, an answer or a row is cut."""
@@ -178,12 +177,12 @@ def bar_table(lines: Sequence[Line], number: int, cut: Cut) -> Part:
         at = line.start + line.text.index(cell)
         return [Unit(cell, at, at + len(cell), is_prose=True)] if cell else [], number + 1
     read: list[tuple[Line, Sequence[str]]] = []
-    stop, is_ruled = number, False
+    stop, is_ruled, is_joined = number, False, False
     while stop < len(lines) and _is_row(lines[stop].text):
         line = lines[stop]
         if is_rule(line.text):
-            if line.text == HEADER_RULE and is_ruled and len(read) == 2:
-                read = [(read[0][0], _joined(read[0][1], read[1][1]))]
+            if line.text == HEADER_RULE and is_ruled and len(read) == 2 and not is_joined:
+                read, is_joined = _with_one_header(read), True
             is_ruled = is_ruled or len(read) == 1
         else:
             cells = cells_of(line.text)
@@ -197,13 +196,16 @@ def bar_table(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     return _rows(read, is_headed=is_ruled or _has_header([cells for _, cells in read])), stop
 
 
-def _joined(upper: Sequence[str], lower: Sequence[str]) -> list[str]:
-    """Join the names of two header rows, of which the upper ones may span several columns."""
+def _with_one_header(rows: list[tuple[Line, Sequence[str]]]) -> list[tuple[Line, Sequence[str]]]:
+    """Join two header rows, of which the upper names may span several columns, unless the lower one is but a title."""
+    (line, upper), (_, lower) = rows
+    if len(upper) != len(lower) or sum(map(bool, lower)) < 2:
+        return rows
     names, above = [], ""
-    for over, under in zip_longest(upper, lower, fillvalue=""):
+    for over, under in zip(upper, lower, strict=True):
         above = over or above
         names.append(above if under == above else f"{above} {under}".strip())
-    return names
+    return [(line, names)]
 
 
 def _is_row(line: str) -> bool:
@@ -269,6 +271,7 @@ def _is_named(rows: Sequence[Sequence[str]]) -> bool:
     first, *others = rows
     small = re.compile(r"[a-z_][a-z_\d ]{0,20}")
     others_differ = all(any(small.fullmatch(cell) is None for cell in row if cell) for row in others)
+    others_differ = others_differ and not any(row[-1].endswith((".", "!", "?")) for row in others)
     return len(others) > 1 and len(first) > 2 and all(map(small.fullmatch, first)) and others_differ
 
 

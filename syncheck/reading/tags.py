@@ -26,7 +26,8 @@ _EMPTY = frozenset("br hr img input link meta wbr".split())
 _KEPT = re.compile(r"""\b(alt|href|title)\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
 
 _OF_TABLES = frozenset("table tbody td tfoot th thead tr".split())
-_APART = _OF_TABLES | frozenset("dd dl dt li ol ul".split())
+_OF_LISTS = frozenset("dd dl dt li ol ul".split())
+_APART = _OF_TABLES | _OF_LISTS
 """Tags beside which white space says nothing."""
 _OPTIONAL = {
     "table": {"td", "th", "tr"},
@@ -36,6 +37,8 @@ _OPTIONAL = {
 """Tags that need not be closed within others."""
 _DEEPEST = 8
 """Number of levels of a list that are told apart."""
+_MOST_SPANNED = 12
+"""Number of rows and of columns that a cell may span; it is read in each row."""
 _SPAN = re.compile(r"""\b(col|row)span\s*=\s*["']?([1-9]\d?)\b""", re.IGNORECASE)
 
 
@@ -128,6 +131,10 @@ class _SpokenTags:
         """Say what stands for a tag."""
         name, closes = (tag["name"] or "").lower(), bool(tag["close"])
         self._was_apart = name in _APART
+        if self._within == "td" and name in _OF_LISTS:
+            said = "; " if name in ("li", "dt") and not closes and "".join(self._cell).strip() else " "
+            self._cell.append(said)
+            return said
         if self._was_apart:
             said = self._in_table(tag, name, closes) if name in _OF_TABLES else self._in_list(name, closes)
             if self._is_fresh:
@@ -156,7 +163,7 @@ class _SpokenTags:
             ended = self._ended_cell()
             if not closes:
                 spans = {kind.lower(): int(number) for kind, number in _SPAN.findall(tag["rest"] or "")}
-                self._columns, self._rows = spans.get("col", 1), spans.get("row", 1)
+                self._columns, self._rows = (min(spans.get(kind, 1), _MOST_SPANNED) for kind in ("col", "row"))
                 self._within, self._cell = "td", []
                 self._cells.add(name)
             return ended

@@ -27,6 +27,10 @@ def read(text, *earlier, question=""):
         (["1. **Pro plan:**"], "- Price: £9", "Pro plan: Price: £9"),
         (["**Pro plan**"], "Price: £9", "Pro plan: Price: £9"),
         (["It must be:"], "(b) dry", "It must be: dry"),
+        (["Fees:", "a) Adults 5"], "b) Children 2", "Fees: Children 2"),
+        (["1. **Pool**:", "- Depth: 2 m", "2. **Sauna**:"], "- Heat: 80", "Sauna: Heat: 80"),
+        (["Included:", "- Pool", "Not included: [2]"], "- Parking", "Not included: Parking"),
+        (["Milestones:"], "1. (1967) The bridge opened.", "Milestones: (1967) The bridge opened."),
     ],
 )
 def test_a_short_item_is_read_after_what_it_stands_under(earlier, item, expected):
@@ -44,6 +48,11 @@ def test_a_short_item_is_read_after_what_it_stands_under(earlier, item, expected
         (["**Pro plan:**", "It has the API."], "- Price: £9"),
         (["The firm, which has its seat in a small town by the sea, offers two plans:"], "- Price: £9"),
         (["**Pro plan:**"], "- **Prices:**"),
+        (["The ticket does not include:", "- Breakfast"], "Total price: 9 EUR"),  # after the list
+        (["Not included:", "- API", "Pro plan: 19 EUR per month"], "- SSO"),
+        (["The hotel has:", "- Rooms:", "- single rooms"], "- A heated pool"),  # perhaps no room
+        (["The passages do not say:"], "- the price"),
+        (["According to the passage:"], "- It opens at nine"),
     ],
 )
 def test_other_sentences_are_read_alone(earlier, item):

@@ -199,6 +199,30 @@ def test_a_short_key_with_its_value_is_read_with_the_headings_that_it_stands_und
                 "It is returned, unless: keys are missing.",
             ],
         ),
+        ("- Prices:\n  | Plan | kg |\n  |---|---|\n  | A7 | 3 |", ["- Prices:", "A7 (Plan) has kg 3."]),
+        ("- Run:\n  ```\n  pip install x\n  ```", ["- Run:", "pip install x"]),
+        ("What is 2**3? It is 8.", ["What is 2**3? It is 8."]),
+        ("1. **Is it far?** No, two miles.", ["1.", "Is it far? No, two miles."]),
+        (
+            "<table><tr><th rowspan=2>Day</th><th colspan=2>Price</th></tr><tr><th>Adult</th><th>Child</th></tr>"
+            "<tr><td>Mon</td><td>5</td><td>9<br>to\n 12</td></tr></table><p>So.</p>",
+            ["Mon (Day) has Price Adult 5, Price Child 9 to  12.", "So."],
+        ),
+        (
+            "<table><tr><th>Dish</th><th>EUR</th></tr><tr><th colspan=2>Dinner</th></tr><tr><td>Steak</td><td>30</td>"
+            "</tr></table>",
+            ["Dish: Dinner", "Steak (Dish) has EUR 30."],
+        ),
+        (
+            "<table><tr><th>Plan</th><th>Features</th></tr><tr><td>Basic</td><td><ul><li>API</li><li>SSO</li></ul></td>"
+            "</tr></table>",
+            ["Basic (Plan) has Features API ; SSO."],
+        ),
+        (
+            "<table><tr><td rowspan=3>Mon</td><td>A</td></tr></table>Fees<table><tr><td>Caf&eacute; &amp; Bar<td>5"
+            "<tr><td>Pool<td>3</table> The end.",
+            ["Mon | A |", "Fees", "Café & Bar: 5", "Pool: 3", "The end."],
+        ),
         ("- Breakfast from seven to\n  ten. In bed.\n- Lunch", ["Breakfast from seven to ten.", "In bed.", "- Lunch"]),
         (ALIGNED, ["Anna Beck (Name) has Role Head of sales, Office Oslo.", "Jo Ruiz (Name) has Office Bergen."]),
         (
