@@ -17,6 +17,9 @@ _PATTERNS = asset_patterns("english/claimless.txt")
 _WORDS = asset_words("english/words.txt")
 _MARKED_WORDS, _LABEL_WORDS = 5, 3
 """Largest numbers of words of a heading, and of a label with a colon."""
+_LEADING_WORDS = 8
+"""Largest number of words of what leads in to a list."""
+_PREPOSITIONS = frozenset("about at before by during for from in of on with".split())
 _QUOTES = frozenset("\"'\u2018\u2019\u201c\u201d")
 _REPEATED_WORDS = 5
 """Number of times in a row from which a word is repeated as no writer does."""
@@ -55,8 +58,11 @@ def is_label(sentence: str) -> bool:
 
     Headings are those of Markdown, lines in bold, and up to three words with a colon: "## Overview", "**Key points**",
     "Side effects:". A text that may be a short statement ("treatment useful"), or have a verb that looks like a
-    plural ("treatment causes symptoms"), is not a heading.
+    plural ("treatment causes symptoms"), is not a heading. So are up to eight words without a verb and with a colon at
+    their end that are in bold or begin with a preposition: "**Prices (peak):**", "For your group on 24 May:".
     """
+    if _leads_in(sentence.strip()):
+        return True
     heading = _PATTERNS["heading"].fullmatch(sentence.strip())
     if heading is None:
         return False
@@ -77,6 +83,15 @@ def is_label(sentence: str) -> bool:
         word.endswith("s") and word not in _WORDS["labels"] and after not in _WORDS["between nouns"]
         for word, after in pairwise(named)
     )
+
+
+def _leads_in(text: str) -> bool:
+    plain, read = text.strip("*_ "), words(text)
+    if not plain.endswith(":") or not 0 < len(read) <= _LEADING_WORDS:
+        return False
+    has_verb = not _WORDS["verbs"].isdisjoint(read) or any(word.endswith(("ed", "ing")) for word in read)
+    is_bold = text.startswith(("**", "__")) and text.endswith(("**", "__"))
+    return not has_verb and (is_bold or read[0] in _PREPOSITIONS)
 
 
 def is_question(sentence: str) -> bool:
