@@ -86,7 +86,7 @@ def is_label(sentence: str) -> bool:
 
 
 def _leads_in(text: str) -> bool:
-    plain, read = text.strip("*_ "), words(text)
+    plain, read = text.strip("*_ "), words(re.sub(r"(?<!^)\bMay\b", "", text))  # the month is no verb
     if not plain.endswith(":") or not 0 < len(read) <= _LEADING_WORDS:
         return False
     has_verb = not _WORDS["verbs"].isdisjoint(read) or any(word.endswith(("ed", "ing")) for word in read)
