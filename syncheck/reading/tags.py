@@ -35,6 +35,7 @@ _OPTIONAL = {
     "dl": {"dd", "dt"},
 }
 """Tags that need not be closed within others."""
+_TITLE = re.compile("h[1-6]")  # stands on a line of its own even within a cell
 _DEEPEST = 8
 """Number of levels of a list that are told apart."""
 _MOST_SPANNED = 12
@@ -142,7 +143,7 @@ class _SpokenTags:
             self._is_fresh = said.endswith(("\n", "- ")) or (self._is_fresh and not said)
             return said
         said = self._inline(tag, name, closes)
-        if self._within and name[:1] + name[1:].strip("123456") != "h":
+        if self._within and _TITLE.fullmatch(name) is None:
             said = said.replace("\n", " ")
         self._cell.append(said)
         self._is_fresh = self._is_fresh and not said.strip()
