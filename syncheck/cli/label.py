@@ -20,6 +20,7 @@ from syncheck.base.printable import aligned, counted, printable
 from syncheck.cli.monitors import refuse_idle, scoring_monitor
 from syncheck.cli.options import Options, add_model, check_file, say
 from syncheck.labelling.responses import NO_CLAIM, Label
+from syncheck.reading.tags import quotation
 from syncheck.report.html import render_label_page
 from syncheck.report.labels import decimal
 
@@ -165,7 +166,7 @@ def _shown(sheet: labelling.LabelSheet, asked: labelling.OpenSentence, *, of: st
     before, text, after = map(printable, sheet.text(asked))
     found, evidence = asked.evidence, "no evidence found"
     if found is not None:
-        evidence = f"passage {found.passage + 1}: {printable(found.text.strip())}"
+        evidence = f"passage {found.passage + 1}: {printable(quotation(found.text))}"
     lines = ["", f"-- {of} --", *textwrap.wrap(printable(sheet.responses[asked.response].question), width), ""]
     column = (width - _GAP) // 2 if width >= _SIDE_BY_SIDE else width
     left = textwrap.wrap(" ".join(f"{before} >> {text} << {after}".split()), column)
@@ -212,7 +213,7 @@ def _page(sheet: labelling.LabelSheet, args: argparse.Namespace) -> str:
     everything, asked = sheet.whole_records(), []
     for place in sheet.open[: args.count]:
         texts = dict(zip(("before", "text", "after"), sheet.text(place), strict=True))
-        evidence = None if place.evidence is None else place.evidence.text
+        evidence = None if place.evidence is None else quotation(place.evidence.text)
         asked.append({"response": place.response, "sentence": place.sentence, **texts, "evidence": evidence})
     key = hashlib.sha256(json.dumps([everything, asked], sort_keys=True).encode()).hexdigest()[:16]
     data = {"records": everything, "open": asked, "whole": args.order == "nearest", "key": key}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from syncheck.base.checks import check_sequence, check_share, check_text, check_texts
 from syncheck.base.errors import InputError
 from syncheck.base.printable import counted
+from syncheck.reading.tags import quotation
 from syncheck.results.types import WITHOUT_CLAIM
 from syncheck.verifier import Verifier, require_verifier
 
@@ -145,7 +146,7 @@ def assert_faithful(
 def _described(sentence: SentenceScore) -> str:
     why = f"{sentence.status}: {_on_one_line(sentence.reason)}" if sentence.reason else sentence.status
     score = f"no score ({why})" if sentence.score is None else f"{sentence.score:.2f}"
-    nearest = "" if sentence.evidence is None else f"\n    nearest: {_on_one_line(sentence.evidence.text)}"
+    nearest = "" if sentence.evidence is None else f"\n    nearest: {_on_one_line(quotation(sentence.evidence.text))}"
     return f"  {score}  {_on_one_line(sentence.text)}{nearest}"
 
 

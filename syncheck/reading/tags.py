@@ -88,6 +88,18 @@ def without_markup(passage: str) -> tuple[str, Places | None]:
     return "".join(places.parts), places
 
 
+def quotation(part: str) -> str:
+    """Take the tags out of part of a passage, which may begin and end within an element, and put it on one line."""
+    tags = [(tag["name"].lower(), bool(tag["close"])) for tag in _TAG.finditer(part) if tag["name"]]
+    cells = [closes for name, closes in tags if name in ("td", "th")]
+    closed = {name for name, closes in tags if closes} | _EMPTY
+    left = [name for name, _ in tags if name in _BLOCKS.split() and name not in closed]
+    text, places = without_markup("<td>" * (cells[:1] == [True]) + part + "".join(f"</{name}>" for name in left))
+    if places is None:
+        return part.strip()
+    return " ".join(text.replace(HEADER_RULE, "").split()).removeprefix("- ").strip("| ")
+
+
 def tags_in(passage: str) -> list[re.Match[str]]:
     """Find the tags of a text: those that are closed somewhere, or need not be."""
     tags = list(_TAG.finditer(passage)) if "<" in passage else []

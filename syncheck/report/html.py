@@ -24,6 +24,7 @@ from syncheck.base.checks import names_of
 from syncheck.base.printable import counted
 from syncheck.base.records import RefusedRecord
 from syncheck.features.schemas import LARGE_KL_NATS
+from syncheck.reading.tags import quotation
 from syncheck.report import labels as wording
 from syncheck.report.labels import VERDICTS, ShadeView, answer_facts, decimal, feature_label, feature_value, shades_of
 from syncheck.results.report import Answer, Case
@@ -169,7 +170,7 @@ def _templates() -> jinja2.Environment:
     )
     named = "after_end_words citation_verdicts citation_words contrast_lines decimal message_of no_answer tint"
     environment.filters |= {name: getattr(wording, name) for name in [*named.split(), "verdict", "why"]}
-    environment.filters |= {"direction": reading_direction, "counted": counted}
+    environment.filters |= {"direction": reading_direction, "counted": counted, "quotation": quotation}
     return environment
 
 

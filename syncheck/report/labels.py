@@ -9,6 +9,7 @@ from itertools import groupby, pairwise
 
 from syncheck.base.printable import counted
 from syncheck.features.schemas import LID, feature_of
+from syncheck.reading.tags import quotation
 from syncheck.results.report import Answer, CitationCounts, Report
 from syncheck.results.spans import SpanLabels, risk_of
 from syncheck.results.types import Citation, CitationStatus, Contrast, Evidence, Remark, SentenceScore, Status, Verdict
@@ -113,7 +114,7 @@ def why(sentence: SentenceScore) -> str:
         return ""
     evidence, by_aligner = sentence.evidence, _by_aligner(sentence).capitalize()
     judged = by_aligner or "No passage supports it"
-    if evidence is None or not evidence.text.strip():
+    if evidence is None or not quotation(evidence.text):
         if sentence.verdict == "supported":
             return ""
         return f"{by_aligner}." if by_aligner else "No passage was found that supports it."
@@ -131,8 +132,8 @@ def why(sentence: SentenceScore) -> str:
 
 
 def _is_in(evidence: Evidence, contrast: Contrast) -> bool:
-    is_there = contrast.passage == evidence.passage and contrast.evidence.casefold() in evidence.text.casefold()
-    return is_there and (bool(contrast.evidence) or contrast.kind != "reading")
+    is_there = contrast.evidence.casefold() in quotation(evidence.text).casefold()
+    return contrast.passage == evidence.passage and is_there and bool(contrast.evidence or contrast.kind != "reading")
 
 
 def contrast_lines(sentence: SentenceScore) -> tuple[str, ...]:

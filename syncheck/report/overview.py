@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from syncheck.base.records import RefusedRecord
 from syncheck.corpus.records import ScoredAnswer
 from syncheck.features.schemas import feature_of
+from syncheck.reading.tags import quotation
 from syncheck.report import labels as wording
 from syncheck.report.html import render_page
 from syncheck.report.labels import VERDICTS, Tint, tint
@@ -226,7 +227,7 @@ class _Data:
             KINDS.index(_kind(sentence)),
             self._word(said) if sentence.reason is None else _cut(said, 200),
             self._word(wording.why(sentence)),
-            "" if near is None else _cut(near.text.strip(), evidence),
+            "" if near is None else _cut(quotation(near.text), evidence),
             None if near is None else round(near.score, _DIGITS),
             None if label is None else int(label),
             [_cut(line, 120) for line in wording.contrast_lines(sentence)[: max(signals, 1)]],

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import IO
 
 from syncheck.base.printable import printable
+from syncheck.reading.tags import quotation
 from syncheck.report import labels as wording
 from syncheck.results.report import Answer, Case
 from syncheck.results.types import Evidence, SentenceScore
@@ -130,7 +131,7 @@ def _sentence_lines(number: int, sentence: SentenceScore, pen: _Pen) -> list[str
     lines = pen.wrap(first, sentence.text, indent=indent)
     for note in wording.notes(sentence):
         lines += pen.wrap(f"{' ' * indent}→ ", note, indent=indent + 2)
-    if sentence.evidence is not None and sentence.evidence.text.strip() and sentence.verdict != "supported":
+    if sentence.evidence is not None and quotation(sentence.evidence.text) and sentence.verdict != "supported":
         nearest = pen.wrap(f"{' ' * indent}  ", f"nearest: {_quote(sentence.evidence)}", indent=indent + 2)
         lines += [pen.paint(line, _DIM) for line in nearest]
     return lines
@@ -160,7 +161,7 @@ def _explanation(number: int, sentence: SentenceScore, pen: _Pen) -> list[str]:
 
 
 def _quote(evidence: Evidence) -> str:
-    return f"“{evidence.text.strip()}” (passage {evidence.passage + 1}, support {evidence.score:.2f})"
+    return f"“{quotation(evidence.text)}” (passage {evidence.passage + 1}, support {evidence.score:.2f})"
 
 
 def _number(score: float | None) -> str:

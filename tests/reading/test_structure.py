@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from syncheck.reading import EvidenceIndex, split_passages
 from syncheck.reading.claim import in_structure
+from syncheck.reading.tags import quotation
 from syncheck.text.sentences import SentenceCutter
 
 
@@ -416,3 +417,19 @@ def test_reading_time_grows_with_the_passage(line):
 )
 def test_true_and_false_state_or_deny_their_key(sentence, earlier, stated):
     assert in_structure(sentence, earlier) == stated
+
+
+@pytest.mark.parametrize(
+    ("part", "shown"),
+    [
+        ("<tr><td>Adult</td><td>6.80</td></tr>", "Adult | 6.80"),
+        ("Adult</td><td>6.80</td><td>8.20", "Adult | 6.80 | 8.20"),  # begins and ends within a cell
+        ("<li>Dogs <b>welcome</b>, on a lead", "Dogs welcome, on a lead"),
+        ("<tr><th>Ticket</th><th>Price</th></tr>", "Ticket | Price"),
+        ("&pound;6.80&nbsp;each<br>from May", "£6.80 each from May"),
+        ("| Adult | 6.80 |", "| Adult | 6.80 |"),
+        ("Use the <b> tag if a < b.", "Use the <b> tag if a < b."),
+    ],
+)
+def test_a_quotation_has_no_tags(part, shown):
+    assert quotation(part) == shown
