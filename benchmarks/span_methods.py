@@ -4,9 +4,9 @@
 
 Nothing is scored on a question that it was trained on, or whose threshold was chosen on it. ``--svr`` adds MiKaNi's own
 regression, fitted on a sample of the words. With ``--model`` REFIND and HalluRAG measure with another causal language
-model than the kit's; ``--signals`` adds a regression that reads its signals. Retrieved texts that do not fit the
-model's window are left out; an item of which none fits, or that is too long without them, counts as one in which
-nothing was found, unless a method has another way to look at it. How many there were of both is printed.
+model than the kit's. Retrieved texts that do not fit the model's window are left out; an item of which none fits, or
+that is too long without them, counts as one in which nothing was found, unless a method has another way to look at it.
+How many there were of both is printed.
 """
 
 from __future__ import annotations
@@ -59,14 +59,13 @@ def main() -> None:
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--rarity", action="store_true", help="also the model that needs wordfreq")
     parser.add_argument("--svr", action="store_true", help="also MiKaNi's regression")
-    parser.add_argument("--signals", action="store_true", help="also a regression with the language model's signals")
     parser.add_argument("--trained-only", action="store_true", help="only what is trained on the items")
     parser.add_argument("--output", type=Path)
     args = parser.parse_args()
     items = load_span_items(args.data)
-    signals = _replayed(items, args) if args.signals or not args.trained_only else {}
+    untrained = [] if args.trained_only else _untrained(items, _replayed(items, args))
     table: dict[str, dict[str, object]] = {}
-    methods = [*_trained(items, args, signals), *([] if args.trained_only else _untrained(items, signals))]
+    methods = [*_trained(items, args), *untrained]
     print("| method | " + " | ".join(sorted({i.lang.upper() for i in items})) + " | mean of 8, IoU | correlation |")
     print("| --- |" + " --- |" * (len({i.lang.upper() for i in items}) + 2))
     for name, found in methods:
@@ -87,18 +86,13 @@ def _replayed(items: Sequence[SpanItem], args: argparse.Namespace) -> dict[str, 
     return {item.id: replay(item) for item in tqdm(fitting, desc="replay", disable=None)}
 
 
-def _trained(
-    items: Sequence[SpanItem], args: argparse.Namespace, signals: dict[str, TokenSignals]
-) -> list[tuple[str, Labels]]:
-    measured = _measure(signals)
-    wanted: list[tuple[str, SpanSchema, RegressorKind, Measure | None]]
-    wanted = [("word risks", "spans.v1", "xgb", None)]
-    wanted += [("word risks with rarity", "spans-rarity.v1", "xgb", None)] if args.rarity else []
-    wanted += [("word risks with signals", "spans.v1", "xgb", measured)] if args.signals else []
-    wanted += [("MiKaNi's regression (SVR)", "spans.v1", "svr", None)] if args.svr else []
+def _trained(items: Sequence[SpanItem], args: argparse.Namespace) -> list[tuple[str, Labels]]:
+    wanted: list[tuple[str, SpanSchema, RegressorKind]] = [("word risks", "spans.v1", "xgb")]
+    wanted += [("word risks with rarity", "spans-rarity.v1", "xgb")] if args.rarity else []
+    wanted += [("MiKaNi's regression (SVR)", "spans.v1", "svr")] if args.svr else []
     return [
-        (f"{name}, held out by {by}", held_out_labels(items, by=by, schema=schema, kind=kind, measure=own))
-        for name, schema, kind, own in wanted
+        (f"{name}, held out by {by}", held_out_labels(items, by=by, schema=schema, kind=kind))
+        for name, schema, kind in wanted
         for by in FOLDS
     ]
 

@@ -5,8 +5,6 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import BertConfig, PreTrainedTokenizerFast
 
 from syncheck.results import SoftSpan, SpanItem, SpanLabels, hard_spans
-from syncheck.results.types import TokenSignals
-from syncheck.spans import words_of
 
 NAMES = ("Anna", "Bert", "Carl", "Dora", "Emil", "Frida", "Gustav", "Hilda")
 
@@ -28,11 +26,6 @@ def item(index, lang="en", right=True):
 
 
 ITEMS = [item(i, lang, right) for i in range(24) for lang, right in (("en", True), ("fi", False), ("sv", False))]
-
-
-def blind(known):
-    """The same item without the texts that give the wrong name away."""
-    return SpanItem(id=known.id, lang=known.lang, question=known.question, response=known.response, labels=known.labels)
 
 
 def one(response, lang="en", passages=()):
@@ -84,22 +77,3 @@ class Answers:
 def table(vectors):
     """An encoder that knows its texts."""
     return lambda texts: np.array([vectors[text] for text in texts])
-
-
-def signals_of(text, spans, *, log_prob, without, entropy, kl):
-    floats = [np.array(values, dtype=np.float32) for values in (log_prob, without, entropy, kl)]
-    return TokenSignals(text, np.arange(len(spans)), np.array(spans), *floats)
-
-
-class ToldSignals:
-    """Knows which name is wrong, and says so by a low log-probability; its texts do not."""
-
-    def __init__(self, name="told"):
-        self.fingerprint = {"architecture": name, "vocab_size": 8}
-
-    def __call__(self, given):
-        spans = np.array([[w.start, w.end] for w in words_of(given.response)])
-        wrong = [any(a == start for a, _ in given.labels.hard) for start, _ in spans]
-        flat = np.zeros(len(spans))
-        log_prob = np.where(wrong, -9.0, -0.1)
-        return signals_of(given.response, spans, log_prob=log_prob, without=flat - 1, entropy=flat, kl=flat)

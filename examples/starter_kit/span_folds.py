@@ -14,7 +14,7 @@ from syncheck.base.checks import check_choice
 from syncheck.base.errors import InputError
 from syncheck.results import SpanItem, SpanLabels
 from syncheck.results.types import Floats
-from syncheck.spans import Measure, SpanRegressor, SpanSchema, regression_features
+from syncheck.spans import SpanRegressor, SpanSchema, word_features, words_of
 from syncheck.spans.mikani import word_risks
 
 SpanFolds = Literal["question", "language"]
@@ -99,7 +99,6 @@ def held_out_labels(
     folds: int = 5,
     seed: int = 0,
     max_words: int = MAX_WORDS,
-    measure: Measure | None = None,
     on_fold: Callable[[], object] = lambda: None,
 ) -> dict[str, SpanLabels]:
     """Label each item, by id, with a regression that was trained without its fold.
@@ -108,7 +107,7 @@ def held_out_labels(
     the kind ``svr``. Every item is measured once. ``on_fold`` is called after each fold, for a progress bar.
     """
     options: dict[str, Any] = {"schema": schema, "seed": seed}
-    measured = [regression_features(item, schema, measure) for item in items]
+    measured = [word_features(item, words_of(item.response), schema) for item in items]
     labels: dict[str, SpanLabels] = {}
     for train, held in held_out_folds(items, by=by, folds=folds, seed=seed):
         own, values = [items[i] for i in train], [measured[i] for i in train]

@@ -14,7 +14,7 @@ from syncheck.base.errors import InputError
 from syncheck.base.printable import counted
 from syncheck.base.records import JsonDict, Record
 from syncheck.citations import has_citations
-from syncheck.cli.monitors import Scorer, models_of, scoring_monitor
+from syncheck.cli.monitors import Scorer, scoring_monitor
 from syncheck.cli.options import Options, add_files, add_model
 from syncheck.cli.record_runs import Summary, answer_records, is_store
 from syncheck.config import GENERIC, GENERIC_BUNDLED, GENERIC_READER
@@ -153,7 +153,7 @@ def _scorer(args: argparse.Namespace, monitor: Scorer, cases: list[Case]) -> cor
     """Build the scorer of records that the options ask for; it adds those of a page to ``cases``."""
     from syncheck.corpus.scoring import score_row
 
-    opener, replay = _opener(args, monitor)
+    opener = None if args.spans is None else spans.load_span_regressor(args.spans)
 
     def row(record: JsonDict, report: Report) -> JsonDict:
         verifier = monitor if isinstance(monitor, syncheck.Verifier) else monitor.verifier
@@ -165,11 +165,9 @@ def _scorer(args: argparse.Namespace, monitor: Scorer, cases: list[Case]) -> cor
             report = verifier.rated(report)
         output = score_row(record, report)
         if opener is not None:
-            from syncheck.cli.spans import unread
-
             lang = Record(record).optional("lang", str) or ""
             report = report.with_spans(opener, lang=lang)
-            output |= (label_dict(report.spans) if report.spans else {}) | unread(report.span_item(lang=lang), replay)
+            output |= label_dict(report.spans) if report.spans else {}
         if args.html is not None:
             answer = Answer("answer" if record.get("id") is None else str(record["id"]), report)
             cases.append(Case(report.prompt.question, report.prompt.passages, (answer,)))
@@ -205,14 +203,3 @@ def _check(args: argparse.Namespace) -> None:
     }
     if found := [fault for fault, is_so in faults.items() if is_so]:
         raise InputError(found[0])
-
-
-def _opener(args: argparse.Namespace, monitor: Scorer) -> tuple[spans.SpanRegressor | None, spans.TokenReplay | None]:
-    """Make the detector of wrong characters, and name the source of the monitored model's signals if it reads any."""
-    if args.spans is None:
-        return None, None
-    replay = None
-    if spans.reads_signals(args.spans):
-        model = models_of(args) if isinstance(monitor, syncheck.Verifier) else (monitor.model, monitor.tokenizer)
-        replay = spans.TokenReplay(*model)
-    return spans.load_span_regressor(args.spans, measure=replay), replay

@@ -28,10 +28,7 @@ def mark_options(add: Options) -> None:
     add("--output PATH", "JSON Lines file, or a folder if the input is one", default="-")
     add("--device cpu|cuda = cpu")
     add("--span-model DIR", "for mikani: 'bundled', 'bundled-rarity' or a folder", default="bundled")
-    add(
-        "--model DIR_OR_ID",
-        "for refind, hallurag and a span model that reads signals: a causal language model (the kit's)",
-    )
+    add("--model DIR_OR_ID", "for refind and hallurag: a causal language model (the kit's)")
     add("--threshold DELTA", "for refind: mark tokens with a context sensitivity ratio of at least DELTA")
     add("--fit-thresholds PATH", "for refind: choose the thresholds on these labelled items")
     add(
@@ -75,9 +72,8 @@ def mark(args: argparse.Namespace) -> int:
     """Write the labels of each item; returns the exit code."""
     pairs = _files(args.input, args.output)
     _check_asked(args)
-    replays = args.method in ("refind", "hallurag")
-    replays |= args.method == "mikani" and spans.reads_signals(args.span_model)
-    retriever, replay = _retriever(args), spans.TokenReplay(*models_of(args)) if replays else None
+    retriever = _retriever(args)
+    replay = spans.TokenReplay(*models_of(args)) if args.method in ("refind", "hallurag") else None
     detector = _DETECTORS[args.method](args, replay)
     answers: list[SpanAnswer] = []
 
@@ -116,7 +112,7 @@ def unread(item: SpanItem, replay: spans.TokenReplay | None) -> dict[str, Any]:
     """Collect the fields of an item's record that name the texts which the language model did not read, if any."""
     if replay is None:
         return {}
-    if not replay.fits(item):  # word risks and hallurag continue without it; refind has refused the item
+    if not replay.fits(item):  # hallurag continues without it; refind has refused the item
         return {"signals": "not measured: the item does not fit the model's window"}
     left_out = replay.left_out(item)
     return {"left_out": list(left_out)} if left_out else {}
@@ -159,7 +155,7 @@ def _hallurag(args: argparse.Namespace, measure: spans.Measure) -> spans.HalluRa
 
 
 _DETECTORS: dict[str, Callable[[argparse.Namespace, Any], SpanDetector]] = {
-    "mikani": lambda args, measure: spans.load_span_regressor(args.span_model, measure=measure),
+    "mikani": lambda args, _: spans.load_span_regressor(args.span_model),
     "refind": _refind,
     "hallurag": _hallurag,
     "mark-all": lambda args, _: spans.MarkAll(),

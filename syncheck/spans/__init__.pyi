@@ -19,14 +19,9 @@ from .hallurag import (
     unlikely_words as unlikely_words,
 )
 from .mikani import (
-    SIGNAL_COLUMNS as SIGNAL_COLUMNS,
     SpanRegressor as SpanRegressor,
     load_span_regressor as load_span_regressor,
     merged_risk as merged_risk,
-    reads_signals as reads_signals,
-    regression_features as regression_features,
-    regression_names as regression_names,
-    signal_features as signal_features,
 )
 from .refind import (
     CheckpointEncoder as CheckpointEncoder,

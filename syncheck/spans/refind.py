@@ -19,7 +19,7 @@ from transformers import AutoModel, AutoTokenizer
 from syncheck.base.checks import check_choice
 from syncheck.base.errors import InputError, MissingExtraError, PromptError
 from syncheck.base.files import asset_text
-from syncheck.base.pretrained import cached_file, fingerprint, load_pretrained
+from syncheck.base.pretrained import cached_file, load_pretrained
 from syncheck.base.records import read_records
 from syncheck.config import MonitorConfig
 from syncheck.model_monitor import ModelMonitor
@@ -52,11 +52,6 @@ class TokenReplay:
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
         self._monitor = ModelMonitor(model, tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
-
-    @property
-    def fingerprint(self) -> dict[str, Any]:
-        """Fingerprint of the model and its tokenizer."""
-        return fingerprint(self._monitor.model, self._monitor.tokenizer)
 
     def __call__(self, item: SpanItem) -> TokenSignals:
         """Measure the signals of the response's tokens in this model's vocabulary.

@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from span_doubles import ITEMS, saved_tokenizer
+from span_doubles import saved_tokenizer
 from transformers import BertConfig, BertModel
 
 from syncheck.cli import main
 from syncheck.spans import (
     CheckpointEncoder,
-    SpanRegressor,
-    TokenReplay,
     cached_reranker,
 )
 
@@ -376,23 +374,6 @@ def test_hallurag_goes_on_without_the_model_that_has_no_room(data, tmp_path):
     assert long["signals"] == "not measured: the item does not fit the model's window"
     # One system has spoken, and it marks the sentence: the share is 1, not 1 of 2.
     assert long["soft_labels"] == [{"start": 0, "end": 21, "prob": 1.0}]
-
-
-@pytest.mark.slow
-def test_word_risks_with_signals_take_their_language_model(llama, data, tmp_path, capsys):
-    folder, out = tmp_path / "spans", tmp_path / "out.jsonl"
-    SpanRegressor.fit(ITEMS[:9], measure=TokenReplay(llama.model, llama.tokenizer)).save(folder)
-    window = json.loads((LLAMA / "config.json").read_text())["max_position_embeddings"]
-    long = RECORD | {"id": "long", "retrieved_context": [" ".join(["castle"] * window)]}
-    source = written(tmp_path / "in.jsonl", RECORD, long)
-    command = ["spans", "--span-model", str(folder), "--input", str(source), "--output", str(out)]
-    assert main([*command, "--model", str(LLAMA)]) == 0
-    fits, too_long = lines(out)
-    assert "signals" not in fits
-    assert too_long["signals"] == "not measured: the item does not fit the model's window"
-    assert too_long["soft_labels"]
-    assert main(command) == 2  # the bundled model is another one
-    assert "signals of another model" in capsys.readouterr().err
 
 
 def test_score_opens_its_sentences_and_draws_them(tmp_path):

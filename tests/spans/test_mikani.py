@@ -4,16 +4,16 @@ import json
 import sys
 
 import pytest
-from span_doubles import ITEMS, ToldSignals, blind, item, one
-from span_folds import held_out_labels, support_vectors
+from span_doubles import ITEMS, item, one
+from span_folds import support_vectors
 
 from syncheck.base.errors import (
     CheckpointError,
     InputError,
     MissingExtraError,
 )
-from syncheck.results import SpanItem, SpanLabels, risk_of
-from syncheck.spans import SpanRegressor, load_span_regressor, merged_risk, regression_features
+from syncheck.results import SpanItem, SpanLabels
+from syncheck.spans import SpanRegressor, load_span_regressor, merged_risk, word_features, words_of
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def test_training_needs_labels_and_words():
 
 
 def test_support_vectors_are_fitted_on_a_seeded_sample_of_words_and_mark_the_wrong_name():
-    values = [regression_features(known, "spans.v1") for known in ITEMS]
+    values = [word_features(known, words_of(known.response), "spans.v1") for known in ITEMS]
     fitted = [support_vectors(ITEMS, values, schema="spans.v1", seed=s, max_words=300) for s in (0, 0, 1)]
     wrong, found = item(101, right=False), [one.model.probability(values[0]).tolist() for one in fitted]
     assert fitted[0].detect(wrong).hard == wrong.labels.hard
@@ -121,27 +121,10 @@ def test_no_word_no_risk():
     assert merged_risk([], [], [], 3).tolist() == [0, 0, 0]
 
 
-def test_the_regression_learns_from_signals_what_texts_do_not_tell():
-    items = [blind(known) for known in ITEMS]
-    fitted = SpanRegressor.fit(items, measure=ToldSignals())
-    right, wrong = (
-        risk_of(fitted.detect(blind(item(101, right=r))).soft, len(item(101, right=r).response))[20:24].mean()
-        for r in (True, False)
-    )
-    assert right < 0.2 < 0.7 < wrong
-    assert fitted.name == "mikani-xgb-signals"
-
-
-@pytest.mark.parametrize("sources", [[{"name": "a"}], "a", 3, [3]])
-def test_a_damaged_list_of_sources_is_no_regressor(sources, tmp_path):
+@pytest.mark.parametrize("features", [[{"name": "a"}], "a", 3, [3]])
+def test_a_damaged_list_of_features_is_no_regressor(features, tmp_path):
     SpanRegressor.fit(ITEMS).save(tmp_path)
     path = tmp_path / "spans.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"sources": sources}))
-    with pytest.raises(CheckpointError, match="folder"):
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"features": features}))
+    with pytest.raises(CheckpointError, match="spans.json"):
         load_span_regressor(tmp_path)
-
-
-def test_held_out_labels_read_signals_too():
-    items = [blind(known) for known in ITEMS]
-    found = held_out_labels(items, by="question", folds=2, measure=ToldSignals())
-    assert all(found[i.id].hard == i.labels.hard for i in items if i.labels.hard)
