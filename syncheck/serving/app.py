@@ -36,7 +36,7 @@ from syncheck.serving.chat import (
     unsupported,
 )
 from syncheck.serving.dialects import ChatCompletions
-from syncheck.serving.given_answers import Guardrail, ScoreBatches
+from syncheck.serving.given_answers import Guardrail, score_given
 from syncheck.serving.limits import Deadline, Metrics, Queue, Turns, in_thread
 from syncheck.serving.replies import KeptAnswer, KeptAnswers, Reply, headers_of, json_response
 from syncheck.serving.tracing import traced
@@ -129,7 +129,7 @@ class _Service:
         self.measured = Metrics()
         self.queue = Queue(config.max_running, config.max_waiting, self.measured)
         most = config.max_running + config.max_waiting
-        self.batches = ScoreBatches(source.monitor, most, self.measured)
+        self.given = Queue(most, 0, self.measured)  # all at a time, so that a short one does not wait for a long one
         self.turns = Turns(1 + min(config.max_running, max(_THREADS, os.cpu_count() or 1)))
         least = _AT_LEAST if config.stop_below is None else config.stop_below
         self.guardrail = Guardrail(self.scored, least, source.failing, config)
@@ -184,10 +184,11 @@ class _Service:
         return partial(_work, answer())
 
     async def scored(self, question: str, context: Sequence[str], response: str) -> Report:
-        """Score a given response, in rounds with those of all clients that wait."""
+        """Score a given response."""
         with refusing(), recorded(self.config.telemetry, self.source.monitor.name, len(context)) as tell:
-            async with self.deadline().waiting():
-                return tell(await self.batches.score(question, context, response))
+            deadline = self.deadline()
+            async with self.given.place(deadline), deadline.waiting():
+                return tell(await score_given(self.source.monitor, question, context, response))
 
     async def models(self, request: Request) -> Response:
         self._admit(request)

@@ -199,7 +199,8 @@ class Queue:
     async def place(self, deadline: Deadline) -> AsyncIterator[None]:
         """Wait for a place up to the deadline, and hold it; ServiceError if too many requests wait already."""
         if self.is_full:
-            raise too_many()
+            told = "too many requests are waiting; try again"
+            raise ServiceError(429, "too_many_requests", told, headers={"Retry-After": "1"})
         self._waiting += 1
         try:
             with self._measured.waiting.track_inprogress():
@@ -212,11 +213,6 @@ class Queue:
                 yield
         finally:
             self._free.release()
-
-
-too_many = partial(
-    ServiceError, 429, "too_many_requests", "too many requests are waiting; try again", headers={"Retry-After": "1"}
-)
 
 
 class Metrics:
