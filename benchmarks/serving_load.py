@@ -4,8 +4,8 @@
     python benchmarks/serving_load.py --clients 4 --seconds 120 --kinds stream
 
 Starts ``syncheck gateway`` with the default verifier before an upstream that answers a question with the nonce in it.
-The clients read streams and whole answers, read slowly, leave in the middle, leave and come back, have answers scored,
-send too much, or bring a wrong key.
+The clients read streams and whole answers, read slowly, leave in the middle, have answers scored, send too much, or
+bring a wrong key.
 Prints JSON: answers of each kind by status, whole answers for each second of processor time of the gateway, that is,
 per second and core; seconds from the moment when the upstream has sent the first sentence to that when a client has its
 score, without the wait for a place in the queue; answers with another client's nonce (must be 0), memory of the gateway
@@ -42,11 +42,11 @@ from starlette.routing import Route
 PASSAGES = ["Lyon is a city in France. It has 520,000 people and two rivers."]
 KEY = "the-right-key"
 MOST_BYTES = 20_000
-KINDS = ("stream", "stream", "stream", "whole", "slow", "leaves", "comes_back", "score", "too_large", "wrong_key")
+KINDS = ("stream", "stream", "stream", "whole", "slow", "leaves", "score", "too_large", "wrong_key")
 _NONCE = re.compile(r"n\d+x\d+n")
 _FIRST = "France."
 """Last word of the first sentence."""
-_WHOLE = frozenset({"stream 200", "whole 200", "slow 200", "score 200", "comes_back 200"})
+_WHOLE = frozenset({"stream 200", "whole 200", "slow 200", "score 200"})
 _sent: dict[str, float] = {}
 """When the upstream sent the end of the first sentence of the answer with a nonce."""
 
@@ -108,22 +108,17 @@ async def asked(
     path, text = "/v1/chat/completions", ""
     if kind == "score":
         path, body = "/v1/score", {"question": "Q?", "context": PASSAGES, "response": f"Its code is {nonce}."}
-    elif kind == "comes_back":
-        body["syncheck"] = {"resumable": True}
     try:
         async with http.stream("POST", address + path, json=body, headers=headers) as response:
             async for piece in response.aiter_text():
                 text += piece
                 _note(kind, nonce, text, added)
-                if kind in ("leaves", "comes_back") and response.status_code == 200:
+                if kind == "leaves" and response.status_code == 200:
                     break
                 if kind == "slow":
                     await asyncio.sleep(chance.uniform(0.0, 0.5))
         if kind == "leaves" and response.status_code == 200:
             return "left", text
-        if kind == "comes_back" and response.status_code == 200:
-            read = await http.get(f"{address}/v1/answers/{response.headers['x-syncheck-answer']}", headers=headers)
-            return ("200" if '"final"' in read.text else "incomplete"), text + read.text
     except httpx.HTTPError as error:
         return type(error).__name__, text
     if response.status_code == 200 and kind in ("stream", "slow") and "[DONE]" not in text:

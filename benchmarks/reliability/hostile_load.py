@@ -4,9 +4,8 @@
 
 Starts ``syncheck gateway`` with the bundled monitor before an upstream that answers at once, with one sentence or with
 6,000 characters of initials. While one client sends one kind of hostile request after the other, small requests of
-other clients (a chat, a score and ``/healthz``) are timed. Before each kind, a resumable answer is left by its reader;
-afterwards it must still be there. Prints JSON. The exit code is 1 if a small request failed, if one took longer than
-``--limit`` seconds, or if an answer was lost.
+other clients (a chat, a score and ``/healthz``) are timed. Prints JSON. The exit code is 1 if a small request
+failed, or took longer than ``--limit`` seconds.
 """
 
 from __future__ import annotations
@@ -58,7 +57,6 @@ ATTACKS: dict[str, tuple[str, dict[str, Any]] | None] = {
     "answers of initials": (CHAT, chat(model="initials")),
     "initials to score": (SCORE, given(0) | {"response": INITIALS * 20}),
     "streams that are left": (CHAT, chat(model="initials", stream=True)),
-    "resumable requests that are refused": (CHAT, chat(context=[], stream=True, syncheck={"resumable": True})),
 }
 
 
@@ -105,19 +103,12 @@ async def small(http: httpx.AsyncClient, method: str, path: str, body: Any, unti
     return seconds, failed
 
 
-async def left_answer(http: httpx.AsyncClient) -> str:
-    """Begin a resumable answer, and leave it; return its name."""
-    async with http.stream("POST", CHAT, json=chat(stream=True, syncheck={"resumable": True})) as response:
-        return response.headers["x-syncheck-answer"]
-
-
 async def trial(address: str, name: str, seconds: float) -> dict[str, Any]:
     """Time small requests beside one kind of hostile request."""
     async with (
         httpx.AsyncClient(base_url=address, timeout=120) as http,
         httpx.AsyncClient(base_url=address, timeout=120) as hostile,
     ):
-        kept = await left_answer(http)
         until = time.monotonic() + seconds
         attacking = asyncio.create_task(attack(hostile, name, until))
         asked = {
@@ -127,12 +118,11 @@ async def trial(address: str, name: str, seconds: float) -> dict[str, Any]:
         }
         timed = await asyncio.gather(*(small(http, *each, until) for each in asked.values()))
         found = await attacking
-        lost = (await http.get(f"/v1/answers/{kept}")).status_code != 200
     told = {
         kind: {"median": round(statistics.median(took), 3), "slowest": round(max(took), 3), "requests": len(took)}
         for kind, (took, _) in zip(asked, timed, strict=True)
     }
-    return {"hostile": dict(found), **told, "failed": sum(failed for _, failed in timed), "lost": lost}
+    return {"hostile": dict(found), **told, "failed": sum(failed for _, failed in timed)}
 
 
 def free_port() -> int:
@@ -171,9 +161,9 @@ async def run(seconds: float, names: Sequence[str] = tuple(ATTACKS)) -> dict[str
 
 
 def broken(found: dict[str, Any], limit: float) -> list[str]:
-    """Return the kinds beside which a small request failed or was late, or an answer was lost."""
+    """Return the kinds beside which a small request failed or was late."""
     late = {name: max(told[kind]["slowest"] for kind in ("chat", "score", "healthz")) for name, told in found.items()}
-    return [name for name, told in found.items() if told["failed"] or told["lost"] or late[name] > limit]
+    return [name for name, told in found.items() if told["failed"] or late[name] > limit]
 
 
 def main() -> int:

@@ -128,7 +128,6 @@ def _add_server(add: Options) -> None:
         "--grace SECONDS = 30",
         "how long open answers may take once the server is told to stop; then they end with an error",
     )
-    group("--resume-seconds SECONDS = 60", "how long an answer is kept for a client that may reconnect")
 
 
 def gateway(args: argparse.Namespace) -> int:
@@ -225,7 +224,7 @@ def _serve(source: AnswerSource, args: argparse.Namespace) -> int:
     from syncheck.serving.limits import PromptConnection
 
     loopback = args.host in ("127.0.0.1", "localhost", "::1")
-    limits = named(args, "max_running max_waiting max_body max_context timeout resume_seconds")
+    limits = named(args, "max_running max_waiting max_body max_context timeout")
     answers = named(args, "reveal stop_below stop_after passages_from")
     key = _key(args.api_key_file, "SYNCHECK_API_KEY")
     telemetry = None if args.telemetry is None else Telemetry(text=args.telemetry == "text")

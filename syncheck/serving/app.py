@@ -22,7 +22,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from syncheck.base.errors import describe_failure
-from syncheck.base.printable import shortened
 from syncheck.kit import demo_questions
 from syncheck.results import Report
 from syncheck.serving.chat import (
@@ -38,7 +37,7 @@ from syncheck.serving.chat import (
 from syncheck.serving.dialects import ChatCompletions
 from syncheck.serving.given_answers import Guardrail, score_given
 from syncheck.serving.limits import Deadline, Metrics, Queue, Turns, in_thread
-from syncheck.serving.replies import KeptAnswer, KeptAnswers, Reply, headers_of, json_response
+from syncheck.serving.replies import Reply, headers_of, json_response
 from syncheck.serving.tracing import traced
 from syncheck.serving.translations import Messages, Responses
 from syncheck.telemetry import recorded
@@ -65,7 +64,6 @@ _DIALECTS: Mapping[str, type[ChatCompletions]] = {
 _AT_LEAST = 0.5  # score that the sentences of a guarded answer must reach
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([\w.-]+))(?::\d*)?", re.ASCII)
-_KEPT_FOR_EACH = 8  # resumable answers for each that may run or wait
 _THREADS = 4  # or one for each core if that is more; one more reads requests
 _SMALL = 2**14  # bytes of a request that is read without a thread
 _PAGE_HEADERS = {
@@ -99,14 +97,11 @@ def create_app(source: AnswerSource, config: ServerConfig | None = None) -> Star
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
-        await service.kept.close()
         await source.close()
         service.turns.close()
 
     routes = [
         *(Route(path, service.chat, methods=["POST"]) for path in _DIALECTS),
-        Route("/v1/answers/{token}", service.answer, methods=["GET"]),
-        Route("/v1/answers/{token}", service.give_up, methods=["DELETE"]),
         Route("/v1/score", service.score, methods=["POST"]),
         Route("/beta/litellm_basic_guardrail_api", service.guard, methods=["POST"]),
         Route("/v1/models", service.models),
@@ -135,34 +130,16 @@ class _Service:
         self.guardrail = Guardrail(self.scored, least, source.failing, config)
         self._is_ending = False
         self._deadlines: WeakSet[Deadline] = WeakSet()
-        self.kept = KeptAnswers(config.resume_seconds, _KEPT_FOR_EACH * most)
 
     async def chat(self, request: Request) -> ASGIApp:
         self._admit(request)
         dialect = _dialect(request)
         read = await self._read(request, lambda values: read_chat(dialect.chat(values), self.config))
         chat = replace(read, authorization=self._passed_key(request))
-        if dialect is not ChatCompletions and (chat.resumable or chat.body.get("n") not in (None, 1)):
-            told = "only /v1/chat/completions has resumable streams and several choices; leave resumable and n out"
-            raise unsupported(told)
+        if dialect is not ChatCompletions and chat.body.get("n") not in (None, 1):
+            raise unsupported("only /v1/chat/completions has several choices; leave n out")
         self.source.require_usable(chat)
-        if not chat.resumable:
-            return partial(self._answer, chat, dialect(chat.body))
-        return partial(self._follow, self.kept.begin(partial(self._write, chat)), None)
-
-    async def answer(self, request: Request) -> ASGIApp:
-        """Send the events of a resumable answer that come after ``Last-Event-ID``."""
-        self._admit(request)
-        last = request.headers.get("last-event-id", "0")
-        if re.fullmatch(r"[0-9]{1,18}", last) is None:
-            told = f"Last-Event-ID must be a whole number; found {shortened(repr(last), 40)}"
-            raise ServiceError(400, "invalid_request", told)
-        return partial(self._follow, self.kept.find(request.path_params["token"]), int(last))
-
-    async def give_up(self, request: Request) -> Response:
-        self._admit(request)
-        self.kept.give_up(self.kept.find(request.path_params["token"]))
-        return Response(status_code=204)
+        return partial(self._answer, chat, dialect(chat.body))
 
     async def score(self, request: Request) -> ASGIApp:
         self._admit(request)
@@ -261,43 +238,6 @@ class _Service:
             return 200
         except Exception as error:
             return await reply.error(_failure_of(error))
-
-    async def _write(self, chat: ChatRequest, kept: KeptAnswer) -> None:
-        failed = None
-        with self.measured.seconds.time():
-            try:
-                async with aclosing(self._chunks(chat, self.deadline())) as chunks:
-                    async for chunk in chunks:
-                        kept.add(chunk)
-            except asyncio.CancelledError:
-                failed = ServiceError(410, "given_up", "nobody read the answer, so that it was given up")
-                raise
-            except Exception as error:
-                failed = _failure_of(error)
-            finally:
-                kept.end(failed)
-                self.measured.requests.labels("200" if failed is None else str(failed.status)).inc()
-
-    async def _follow(self, kept: KeptAnswer, after: int | None, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send an answer that is written whether it is read or not: its chunks, or its events ``after`` one."""
-        with self.kept.reading(kept):
-            await _while_there(receive, self._read_out(kept, after, send))
-
-    async def _read_out(self, kept: KeptAnswer, after: int | None, send: Send) -> None:
-        reply = Reply(send, self.deadline(), ChatCompletions, {"X-Syncheck-Answer": kept.token})
-        try:
-            last = after or 0
-            async for chunk in kept.chunks():
-                events = (event for choice in chunk["choices"] for event in choice["syncheck"]["events"])
-                new = [event for event in events if event["id"] > last]
-                last = max((event["id"] for event in new), default=last)
-                for number, each in [(last, chunk)] if after is None else [(event["id"], event) for event in new]:
-                    await reply.send([(None, each)], event_id=number)
-            if after is None:
-                await reply.send([(None, "[DONE]")])
-            await reply.end()
-        except ServiceError as error:
-            await reply.error(error)
 
     def _admit(self, request: Request) -> None:
         self.turns.share()

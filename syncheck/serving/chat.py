@@ -29,7 +29,7 @@ _FIELDS = ("context", "documents")
 _TEXTS = ("text", "content", "contents", "page_content", "snippet", "body")
 _NAMES = ("id", "doc_id", "title", "url")
 _OWN = ("context", "decoder", "syncheck")  # fields of a request that an upstream server does not get
-_OPTIONS = frozenset({"passages_from", "reveal", "resumable", "stop_after", "stop_below"})
+_OPTIONS = frozenset({"passages_from", "reveal", "stop_after", "stop_below"})
 PassagesFrom = Literal["messages", "tools"]
 """Where passages come from beside the fields of a request. ``messages``: from all messages, if it has no such field.
 ``tools``: from the results of tools, together with those in a field; what people write is no passage."""
@@ -93,8 +93,6 @@ class ServerConfig:
     """Key that a request must have, one line of printable ASCII; None requires none."""
     only_loopback: bool = True
     """True if requests must address this machine by a loopback name, so that pages of other sites cannot send them."""
-    resume_seconds: float = 60.0
-    """How long a resumable answer is kept without a reader, in seconds."""
     telemetry: Telemetry | None = None
     """Records answers and checks as spans; None records nothing."""
 
@@ -115,7 +113,6 @@ class ChatRequest:
     reveal: Reveal
     stop_below: float | None
     decoder: str | None  # None takes the default
-    resumable: bool = False  # is completed even if its reader disconnects, so that the reader can come back
     stop_after: bool = False
     awaits_passages: bool = False  # has none yet, and the answer may call tools whose results will be passages
     authorization: str | None = field(default=None, repr=False)  # the client's key for the upstream server
@@ -134,7 +131,7 @@ def read_chat(values: object, config: ServerConfig) -> ChatRequest:
     if not isinstance(messages, list) or not messages or not all(isinstance(m, dict) for m in messages):
         raise InputError("messages must be a list of objects with role and content, at least one")
     _require_known_forms(values)
-    defaults = {name: getattr(config, name) for name in _OPTIONS - {"resumable"}} | {"resumable": False}
+    defaults = {name: getattr(config, name) for name in _OPTIONS}
     options: dict[str, Any] = defaults | _options(values)
     check_choice(options["reveal"], "syncheck.reveal", Reveal)
     check_choice(options["passages_from"], "syncheck.passages_from", PassagesFrom)
@@ -142,10 +139,6 @@ def read_chat(values: object, config: ServerConfig) -> ChatRequest:
         check_share(options["stop_below"], "syncheck.stop_below")
     if not isinstance(options["stop_after"], bool):
         raise InputError(f"syncheck.stop_after must be true or false; found {options['stop_after']!r}")
-    stream, resumable = values.get("stream") or False, options["resumable"]
-    if not isinstance(resumable, bool) or (resumable and (not stream or values.get("n") not in (None, 1))):
-        wanted = "must be true or false, and is for streams of one choice"
-        raise InputError(f"syncheck.resumable {wanted}; found {resumable!r}")
     by_tools = options.pop("passages_from") == "tools"
     passages, names, question = _passages(values, messages, by_tools, config.max_context)
     _require_size(question, passages, config.max_context)
@@ -154,7 +147,7 @@ def read_chat(values: object, config: ServerConfig) -> ChatRequest:
         question=question,
         passages=passages,
         passage_ids=names,
-        stream=stream,
+        stream=values.get("stream") or False,
         decoder=values.get("decoder"),
         awaits_passages=not passages and bool(values.get("tools")) and (by_tools or values.keys().isdisjoint(_FIELDS)),
         **options,

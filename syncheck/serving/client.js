@@ -33,28 +33,3 @@ export class FoldedAnswer {
     this.sentences = kept.map((s) => (s.end <= start ? s : { ...s, start: s.start + by, end: s.end + by }));
   }
 }
-
-// Reads server-sent events into the answer until the final one; goes on after answer.lastId when the stream breaks off.
-export async function follow(url, { answer = new FoldedAnswer(), onEvent = () => {}, retries = 5, ...options } = {}) {
-  for (let failed = 0; ; ) {
-    const [known, headers] = [answer.lastId, { ...options.headers, "Last-Event-ID": String(answer.lastId) }];
-    try {
-      const response = await fetch(url, { ...options, headers });
-      if (!response.ok) throw new Error(`${response.status} ${response.statusText}`);
-      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-      for (let rest = "", { done, value } = await reader.read(); !done; { done, value } = await reader.read()) {
-        const lines = (rest + value).split("\n");
-        rest = lines.pop();
-        for (const event of lines.filter((line) => line.startsWith("data:")).map((line) => JSON.parse(line.slice(5))))
-          if (event.error) throw new Error(event.error.message);
-          else if (answer.take(event)) onEvent(event, answer);
-      }
-    } catch (error) {
-      if (!(error instanceof TypeError)) throw error; // fetch throws TypeErrors where the network fails
-    }
-    if (answer.report) return answer;
-    failed = answer.lastId > known ? 0 : failed + 1;
-    if (failed > retries) throw new Error(`the stream broke off ${failed} times after event ${answer.lastId}`);
-    await new Promise((done) => setTimeout(done, Math.min(100 * 2 ** failed, 5000)));
-  }
-}

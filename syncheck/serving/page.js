@@ -1,5 +1,5 @@
 // The page of the server: asks it, folds its events, and shows each sentence with its verdict and its source.
-import { FoldedAnswer, follow } from "./client.js";
+import { FoldedAnswer } from "./client.js";
 
 const [form, answers, sources] = ["ask", "answers", "sources"].map((id) => document.getElementById(id));
 const stop = document.getElementById("stop");
@@ -138,18 +138,8 @@ class Card {
     this.status.textContent = "writing";
     const response = await fetch("v1/chat/completions", { method: "POST", headers, body: JSON.stringify(body), signal });
     if (!response.ok) throw new Error((await response.json().catch(() => null))?.error?.message ?? response.statusText);
-    const url = `v1/answers/${response.headers.get("X-Syncheck-Answer")}`;
-    signal.addEventListener("abort", () => fetch(url, { method: "DELETE", headers }).catch(() => {}));
-    try {
-      await this.read(response.body.pipeThrough(new TextDecoderStream()).getReader());
-    } catch (error) {
-      if (!(error instanceof TypeError)) throw error; // fetch throws TypeErrors where the network fails
-    }
-    if (this.isWhole) return;
-    this.status.textContent = "the connection broke; coming back";
-    await follow(url, { answer: this.answer, headers, signal, onEvent: () => this.draw() });
-    this.draw();
-    this.status.textContent = `complete: ${this.checked()}`;
+    await this.read(response.body.pipeThrough(new TextDecoderStream()).getReader());
+    if (!this.isWhole) throw new Error("the connection broke");
   }
 
   async read(reader) {
@@ -201,7 +191,7 @@ async function ask() {
   stop.disabled = false;
   await Promise.all(cards.map((card, index) => card.follow({
     model: field("model").value, messages: [{ role: "user", content }], context: passages, stream: true,
-    ...(isOwn && { decoder: chosen[index] }), syncheck: { reveal: field("reveal").value, resumable: true },
+    ...(isOwn && { decoder: chosen[index] }), syncheck: { reveal: field("reveal").value },
   }, headers, signal).catch((error) => card.fail(error))));
   if (running?.signal === signal) stop.disabled = true;
 }

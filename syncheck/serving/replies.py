@@ -1,14 +1,12 @@
-"""Replies to a client: JSON, events, and answers that are kept for its return."""
+"""Replies to a client: JSON and events."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
-import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
@@ -33,7 +31,6 @@ class Reply:
     _send: Send
     _deadline: Deadline
     _dialect: type[ChatCompletions]
-    _headers: Mapping[str, str] = field(default_factory=dict)
     _begun: bool = False
 
     async def whole(self, status: int, values: Mapping[str, Any], headers: Mapping[str, str]) -> None:
@@ -42,11 +39,10 @@ class Reply:
         await self._begin(status, "application/json", {**headers, "Content-Length": str(len(body))})
         await self._part({"body": body})
 
-    async def send(self, events: Iterable[Sent], *, event_id: int | None = None) -> None:
-        """Send server-sent events, each with its name; ``event_id`` is that of all of them."""
+    async def send(self, events: Iterable[Sent]) -> None:
+        """Send server-sent events, each with its name."""
         for name, data in events:
-            named = "" if event_id is None else f"id: {event_id}\n"
-            named += "" if name is None else f"event: {name}\n"
+            named = "" if name is None else f"event: {name}\n"
             told = data if isinstance(data, str) else json.dumps(data, allow_nan=False)
             await self._part({"body": f"{named}data: {told}\n\n".encode(), "more_body": True})
 
@@ -70,7 +66,7 @@ class Reply:
 
     async def _begin(self, status: int, kind: str, headers: Mapping[str, str]) -> None:
         self._begun = True
-        told = {"Content-Type": kind, "Cache-Control": "no-store", **self._headers, **headers}
+        told = {"Content-Type": kind, "Cache-Control": "no-store", **headers}
         raw = [(name.lower().encode(), value.encode()) for name, value in told.items()]
         await self._send({"type": "http.response.start", "status": status, "headers": raw})
 
@@ -91,115 +87,3 @@ def headers_of(answer: Mapping[str, Any]) -> dict[str, str]:
     told = [choice["syncheck"] for choice in answer["choices"]]
     worst = min((own["status"] for own in told), key=_WORST_FIRST.index)
     return {"X-Syncheck-Status": worst, "X-Syncheck-Unscored": str(sum(own["unscored"] for own in told))}
-
-
-_MOST_CHARACTERS = 2**26  # of kept answers, as JSON, beyond which no more begin
-
-
-class KeptAnswer:
-    """One answer in chunks, which any number of readers may follow, and which its ``task`` writes."""
-
-    task: asyncio.Task[None]
-
-    def __init__(self) -> None:
-        self.token = secrets.token_urlsafe(18)  # a name that cannot be guessed
-        self.size = 0  # characters of its chunks, as JSON
-        self.readers = 0
-        self.expiry: asyncio.TimerHandle | None = None
-        self._chunks: list[Mapping[str, Any]] = []
-        self._error: ServiceError | None = None
-        self._is_over = False
-        self._news = asyncio.Event()
-
-    def add(self, chunk: Mapping[str, Any]) -> None:
-        """Add the next chunk; one that JSON cannot hold raises ValueError."""
-        self.size += len(json.dumps(chunk, allow_nan=False))
-        self._chunks.append(chunk)
-        self._tell()
-
-    def end(self, error: ServiceError | None) -> None:
-        """End the answer, with an error or without."""
-        self._error, self._is_over = error, True
-        self._tell()
-
-    @property
-    def is_refused(self) -> bool:
-        """True if it ended with an error before its first chunk, so that a reader has nothing to come back to."""
-        return self._error is not None and not self._chunks
-
-    async def chunks(self) -> AsyncIterator[Mapping[str, Any]]:
-        """Yield all chunks, waiting for those that are not written yet; at the end, raise the error of the answer."""
-        read = 0
-        while read < len(self._chunks) or not self._is_over:
-            if read == len(self._chunks):
-                await self._news.wait()
-            else:
-                yield self._chunks[read]
-                read += 1
-        if self._error is not None:
-            raise self._error
-
-    def _tell(self) -> None:
-        self._news.set()
-        self._news = asyncio.Event()
-
-
-class KeptAnswers:
-    """Answers that readers may come back to, at most ``most``, each until it has had no reader for some seconds."""
-
-    def __init__(self, seconds: float, most: int) -> None:
-        self._seconds, self._most = seconds, most
-        self._kept: dict[str, KeptAnswer] = {}
-
-    def begin(self, write: Callable[[KeptAnswer], Awaitable[None]]) -> KeptAnswer:
-        """Begin to write an answer; ServiceError with the status 429 if there is no place for it."""
-        if len(self._kept) >= self._most or sum(kept.size for kept in self._kept.values()) > _MOST_CHARACTERS:
-            told = "too many resumable answers are kept; try again, or ask without syncheck.resumable"
-            raise ServiceError(429, "too_many_kept", told, headers={"Retry-After": "1"})
-        answer = KeptAnswer()
-
-        async def written() -> None:
-            await write(answer)
-            if answer.is_refused and not answer.readers:
-                self.give_up(answer)
-
-        answer.task = asyncio.create_task(written())
-        self._kept[answer.token] = answer
-        return answer
-
-    def find(self, token: str) -> KeptAnswer:
-        """Find the answer with this name; ServiceError with the status 404 if there is none."""
-        if token not in self._kept:
-            told = "there is no such answer, or it expired because no client read it"
-            raise ServiceError(404, "unknown_answer", told)
-        return self._kept[token]
-
-    @contextmanager
-    def reading(self, answer: KeptAnswer) -> Iterator[None]:
-        """Keep the answer while it is read, and for some seconds afterwards."""
-        answer.readers += 1
-        if answer.expiry is not None:
-            answer.expiry.cancel()
-        try:
-            yield
-        finally:
-            answer.readers -= 1
-            if not answer.readers and answer.token in self._kept:
-                if answer.is_refused:
-                    self.give_up(answer)
-                else:
-                    answer.expiry = asyncio.get_running_loop().call_later(self._seconds, self.give_up, answer)
-
-    def give_up(self, answer: KeptAnswer) -> None:
-        """Forget an answer, and stop the work on it."""
-        if answer.expiry is not None:
-            answer.expiry.cancel()
-        if self._kept.pop(answer.token, None) is not None:
-            answer.task.cancel()
-
-    async def close(self) -> None:
-        """Give up all answers."""
-        answers = list(self._kept.values())
-        for answer in answers:
-            self.give_up(answer)
-        await asyncio.gather(*(answer.task for answer in answers), return_exceptions=True)

@@ -107,7 +107,7 @@ def test_what_is_no_passage_is_refused_with_its_place(context, said):
         read(context=context)
 
 
-@pytest.mark.parametrize("name", ["stop_below", "reveal", "resumable"])
+@pytest.mark.parametrize("name", ["stop_below", "reveal"])
 def test_an_option_beside_the_field_syncheck_is_refused_with_its_place(name):
     with pytest.raises(ServiceError, match=f'"syncheck": {{"{name}": 0.9}}$'):
         read(**{name: 0.9})

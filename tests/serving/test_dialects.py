@@ -228,7 +228,7 @@ def test_errors_have_the_form_of_each_client(clients, stream):
         {"tools": [{"type": "web_search"}]},
         {"input": [{"type": "mcp_list_tools"}]},
     ]
-    refused += [{"input": 1}, {"text": "x"}, {"extra_body": OWN | {"syncheck": {"resumable": True}}, "stream": True}]
+    refused += [{"input": 1}, {"text": "x"}, {"extra_body": OWN | {"n": 2}}]
     for fields in refused:
         with pytest.raises(openai.BadRequestError):
             client.openai.responses.create(**{"model": "m", "input": "Where?", "extra_body": OWN} | fields)

@@ -3,8 +3,6 @@
 import json
 import shutil
 import subprocess
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -141,51 +139,6 @@ def run_client(events, tmp_path):
     sent = json.dumps([[to_dict(event) for event in stream] for stream in events])
     run = subprocess.run(["node", "main.mjs"], cwd=tmp_path, input=sent, capture_output=True, text=True, check=True)
     return json.loads(run.stdout)
-
-
-@pytest.fixture
-def breaking_server():
-    """Serves an answer's events after the one asked for, and breaks off after more bytes each time."""
-    writer = EventWriter()
-    for index, word in enumerate(["Né 😀.", "Two.", "Three."]):
-        writer.sentence(scored(word, len(writer.text) + bool(index)), lead=" " if index else "")
-    writer.end({"response": "Né 😀. Two. Three."})
-
-    class Handler(BaseHTTPRequestHandler):
-        asked = []
-
-        def do_GET(self):
-            last = int(self.headers["Last-Event-ID"])
-            self.asked.append(last)
-            sent = "".join(to_sse(event) for event in writer.since(last)).encode()
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(sent[: 300 + 37 * len(self.asked)])
-
-        def log_message(self, *args):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield server.server_port, Handler.asked, writer
-        server.shutdown()
-        thread.join()
-
-
-@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
-def test_the_javascript_client_comes_back_after_breaks(breaking_server, tmp_path):
-    port, asked, writer = breaking_server
-    (tmp_path / "client.mjs").write_text(CLIENT.read_text(encoding="utf-8"), encoding="utf-8")
-    (tmp_path / "main.mjs").write_text(
-        'import {follow} from "./client.mjs"; const seen = [];\n'
-        f'const answer = await follow("http://127.0.0.1:{port}/", {{ onEvent: (e) => seen.push(e.id) }});\n'
-        "process.stdout.write(JSON.stringify([answer.text, seen]));",
-        encoding="utf-8",
-    )
-    run = subprocess.run(["node", "main.mjs"], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert json.loads(run.stdout) == [writer.text, [event.id for event in writer.events]]
-    assert len(asked) > 1 and asked == sorted(asked)
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")

@@ -313,8 +313,7 @@ class Slow:
 
 
 @pytest.mark.parametrize("pieces", [1, 3])
-@pytest.mark.parametrize("resumable", [False, True])
-def test_no_text_is_lost_when_its_check_outlasts_the_time(monitor, posted, monkeypatch, resumable, pieces):
+def test_no_text_is_lost_when_its_check_outlasts_the_time(monitor, posted, monkeypatch, pieces):
     monkeypatch.setattr(gateway_module, "_GRACE_SECONDS", 0.1)
     monkeypatch.setattr(
         "syncheck.serving.checked.slices", lambda text, _: (text[i : i + 5] for i in range(0, len(text), 5))
@@ -323,9 +322,8 @@ def test_no_text_is_lost_when_its_check_outlasts_the_time(monitor, posted, monke
     text = f"{ANSWER} {GOOD} And so on"
     size = -(-len(text) // pieces)
     parts = [chunk({"content": text[i : i + size]}) for i in range(0, len(text), size)]
-    body = asked(stream=True, syncheck={"resumable": resumable})
     upstream = Upstream(stream=sse(parts, done=False) + b": wait\n\n")
-    chunks = data_of(posted(upstream, body, config=ServerConfig(timeout=0.2), failing="open"))
+    chunks = data_of(posted(upstream, asked(stream=True), config=ServerConfig(timeout=0.2), failing="open"))
     answer, arrived = folded(chunks), text[: size * max(1, sum(bool(text_of([c])) for c in chunks[:-1]))]
     assert chunks[-1]["error"]["code"] == "timeout" and answer.report is None
     assert text_of(chunks) == answer.text and answer.text.startswith(text[:size]) and arrived
