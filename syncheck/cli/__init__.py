@@ -269,13 +269,13 @@ class _Help(argparse.HelpFormatter):
 class _CommandParser(argparse.ArgumentParser):
     """Parser of one command, which refuses what it does not know with its own usage and the nearest option."""
 
-    prepare: Callable[[Sequence[str]], None] | None = None
-    """Called with the arguments before they are parsed, to set defaults."""
+    prepare: Callable[[], None] | None = None
+    """Called before arguments are parsed, to set defaults."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # noqa: ANN401
         """Parse the arguments of the command, before which unknown options are refused; nothing is left over."""
         if self.prepare is not None:
-            self.prepare(args or ())
+            self.prepare()
         known = [option for action in self._actions for option in action.option_strings]
         for given in takewhile(lambda one: one != "--", args or ()):
             name = given.partition("=")[0]

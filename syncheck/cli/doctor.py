@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 
 from syncheck.base.errors import CheckpointError, InputError, describe_failure
 from syncheck.base.printable import counted, printable
-from syncheck.cli.options import CONFIG_VARIABLE, SECRETS, Options, settings_of, unknown_variables
+from syncheck.cli.options import SECRETS, Options, settings_of, unknown_variables
 
 _GIGABYTE = 2**30
 _CREDENTIALS = re.compile(r"//[^/@\s]*@")
@@ -30,7 +30,6 @@ def doctor_options(add: Options) -> None:
     """Add the options of ``doctor``."""
     add("--model DIR_OR_ID", "also load this model and check that it can be monitored")
     add("--device cpu|cuda = cpu", "required device")
-    add("--config FILE", f"also check the settings of a server in this file (${CONFIG_VARIABLE})")
 
 
 class Finding(NamedTuple):
@@ -51,7 +50,7 @@ def doctor(args: argparse.Namespace) -> int:
         ("kit", _kit_model()),
         ("device", _device(args.device)),
         ("model", _model(args.model, args.device)),
-        ("settings", _settings(args.config)),
+        ("settings", _settings()),
         ("memory", _memory()),
         ("caches", _caches()),
     ):
@@ -169,8 +168,8 @@ def _model(name: str | None, device: str) -> Iterator[Finding]:
     yield Finding("ok", f"{name}: {type(model).__name__}, {about}")
 
 
-def _settings(file: str | None) -> Iterator[Finding]:
-    """Print what variables and a file set of the servers' options; keys are not printed."""
+def _settings() -> Iterator[Finding]:
+    """Print what variables set of the servers' options; keys are not printed."""
     from syncheck.cli.serving import gateway_options, serve_options
 
     servers = [argparse.ArgumentParser(name) for name in ("gateway", "serve")]
@@ -180,7 +179,7 @@ def _settings(file: str | None) -> Iterator[Finding]:
     faults: dict[str, str] = {}
     for server in servers:
         try:
-            told |= settings_of(server, file or os.environ.get(CONFIG_VARIABLE) or None)
+            told |= settings_of(server)
         except InputError as error:
             faults[server.prog] = describe_failure(error)
     if len(faults) == len(servers):

@@ -1,4 +1,4 @@
-"""Options that several commands share, and their settings in a file or in variables; loads no model library."""
+"""Options that several commands share, and their settings in variables; loads no model library."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ import json
 import math
 import os
 import sys
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
 
@@ -232,24 +230,19 @@ def write_json(path: str | None, values: Mapping[str, object]) -> None:
 
 
 PREFIX = "SYNCHECK_"
-CONFIG_VARIABLE = "SYNCHECK_CONFIG"
 SECRETS = frozenset({"SYNCHECK_API_KEY", "SYNCHECK_UPSTREAM_KEY"})
-"""Variables that hold a key; they are not printed, and no file holds them."""
+"""Variables that hold a key; they are not printed."""
 _SWITCHES = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 
 
 def add_settings(add: Options) -> None:
-    """Add ``--config``, and let the other options of a command be set by variables and by that file."""
-    example = "such as stop-below = 0.3; $SYNCHECK_STOP_BELOW is before it"
-    add("--config FILE", f"TOML file with options by name, {example} (${CONFIG_VARIABLE})")
+    """Let the options of a command be set by variables, too."""
     parser: Any = add.parser
 
-    def prepare(given: Sequence[str]) -> None:
-        """Set the defaults of the command by variables and the file, before its flags are parsed."""
-        finder = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-        finder.add_argument("--config", default=os.environ.get(CONFIG_VARIABLE) or None)
+    def prepare() -> None:
+        """Set the defaults of the command by variables, before its flags are parsed."""
         try:
-            settings = settings_of(parser, finder.parse_known_args(list(given))[0].config)
+            settings = settings_of(parser)
         except InputError as error:
             parser.error(str(error))
         for action in parser._actions:
@@ -257,29 +250,20 @@ def add_settings(add: Options) -> None:
                 action.default, action.required = settings[action.dest][0], False
 
     parser.prepare = prepare
+    said = "A variable sets an option without its flag: $SYNCHECK_STOP_BELOW sets --stop-below."
+    parser.description = f"{parser.description} {said}"
 
 
-def settings_of(parser: argparse.ArgumentParser, file: str | None) -> dict[str, tuple[Any, str]]:
-    """Read what variables and a file say of the options of a command: the value of each, and its variable or file.
+def settings_of(parser: argparse.ArgumentParser) -> dict[str, tuple[Any, str]]:
+    """Read what variables say of the options of a command: the value of each, and its variable.
 
-    A value that an option does not take, or a name in the file that is none of an option, raises InputError.
+    A value that an option does not take raises InputError.
     """
-    actions = {action.dest: action for action in parser._actions if action.dest not in ("help", "config")}
     settings: dict[str, tuple[Any, str]] = {}
-    try:
-        in_file = {} if file is None else tomllib.loads(Path(file).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"cannot read the settings in {file!r}: {error}") from error
-    for name, value in in_file.items():
-        dest = name.replace("-", "_")
-        if dest not in actions:
-            near = get_close_matches(dest, actions, n=1)
-            hint = f"; did you mean {near[0].replace('_', '-')}?" if near else ""
-            raise InputError(f"{file} has {name}, which is no option of {parser.prog.split()[-1]}{hint}")
-        settings[dest] = _value(parser, actions[dest], value, str(file)), str(file)
-    for dest, action in actions.items():
-        if value := os.environ.get(variable := f"{PREFIX}{dest.upper()}"):
-            settings[dest] = _value(parser, action, value, f"${variable}"), f"${variable}"
+    for action in parser._actions:
+        variable = f"${PREFIX}{action.dest.upper()}"
+        if action.dest != "help" and (value := os.environ.get(variable[1:])):
+            settings[action.dest] = _value(parser, action, value, variable), variable
     return settings
 
 
@@ -289,17 +273,14 @@ def unknown_variables(parsers: Sequence[argparse.ArgumentParser]) -> list[str]:
     return sorted(name for name in os.environ if name.startswith(PREFIX) and name not in known | SECRETS)
 
 
-def _value(parser: argparse.ArgumentParser, action: argparse.Action, value: object, origin: str) -> Any:
+def _value(parser: argparse.ArgumentParser, action: argparse.Action, value: str, origin: str) -> Any:
     """Read a value as its option does."""
     name = action.dest.replace("_", "-")
     if action.nargs == 0:
-        switch = value if isinstance(value, bool) else _SWITCHES.get(str(value).lower())
-        if switch is None:
+        if (switch := _SWITCHES.get(value.lower())) is None:
             raise InputError(f"{origin}: {name} must be true or false; found {value}")
         return switch
-    if isinstance(value, dict | list | bool):
-        raise InputError(f"{origin}: {name} must be one value; found {value}")
     try:
-        return parser._get_values(action, [str(value)])
+        return parser._get_values(action, [value])
     except argparse.ArgumentError as error:
         raise InputError(f"{origin}: {name}: {error.message}") from error
