@@ -1,28 +1,23 @@
-"""LangChain: a runnable that scores the answer of a chain, and a callback that scores each answer of its models."""
+"""LangChain: a runnable that scores the answer of a chain."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from syncheck.base.errors import InputError, MissingExtraError, WrongTypeError
 from syncheck.integrations.generic import verifier_or_generic
 
 with MissingExtraError.unless("langchain-core", "langchain"):
-    from langchain_core.callbacks import BaseCallbackHandler
     from langchain_core.documents import Document
     from langchain_core.messages import BaseMessage
     from langchain_core.runnables import Runnable, RunnableConfig
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
-    from langchain_core.outputs import LLMResult
-
     from syncheck.results import Report
     from syncheck.verifier import Verifier
 
-__all__ = ["FaithfulnessCallback", "FaithfulnessCheck"]
+__all__ = ["FaithfulnessCheck"]
 
 
 class FaithfulnessCheck(Runnable):  # type: ignore[misc]
@@ -59,71 +54,6 @@ class FaithfulnessCheck(Runnable):  # type: ignore[misc]
             raise InputError(f"expected a mapping with 'answer' and 'context'; found {shown}. Add them first")
         question = given.get("question", "")
         return {**given, "report": _scored(self.verifier, question, given["context"], given["answer"])}
-
-
-class FaithfulnessCallback(BaseCallbackHandler):  # type: ignore[misc]
-    """LangChain callback that scores each answer of a model against the documents retrieved in the same run.
-
-    Without documents, sentences have the status ``no_context``. An error in scoring ends the run.
-
-    Parameters
-    ----------
-    verifier
-        Scores the answers; None takes the bundled one, ``generic``.
-
-    Attributes
-    ----------
-    reports : list of Report
-        One for each answer, in the order in which they were completed.
-
-    Examples
-    --------
-    >>> callback = FaithfulnessCallback()  # doctest: +SKIP
-    >>> chain.invoke(question, config={"callbacks": [callback]})  # doctest: +SKIP
-    >>> callback.reports[0].lowest  # doctest: +SKIP
-    """
-
-    raise_error = True
-
-    def __init__(self, verifier: Verifier | None = None) -> None:
-        self.verifier = verifier
-        self.reports: list[Report] = []
-        self._roots: dict[UUID, UUID] = {}
-        self._retrieved: dict[UUID, list[Document]] = {}
-        self._questions: dict[UUID, str] = {}
-
-    def on_chain_start(self, serialized: dict[str, Any], inputs: Any, **run: Any) -> None:
-        """Note the run to which a step belongs."""
-        self._roots[run["run_id"]] = self._root(**run)
-
-    def on_retriever_start(self, serialized: dict[str, Any], query: str, **run: Any) -> None:
-        """Take the query of the retriever as the question."""
-        self._questions[self._root(**run)] = query
-
-    def on_retriever_end(self, documents: Sequence[Document], **run: Any) -> None:
-        """Add the retrieved documents to the passages of the run."""
-        self._retrieved.setdefault(self._root(**run), []).extend(documents)
-
-    def on_llm_end(self, response: LLMResult, **run: Any) -> None:
-        """Score the answer of a model."""
-        root = self._root(**run)
-        question, documents = self._questions.get(root) or "", self._retrieved.get(root, [])
-        for generations in response.generations:
-            self.reports += [_scored(self.verifier, question, documents, one.text) for one in generations if one.text]
-
-    def on_chain_end(self, outputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any) -> None:
-        """Forget a run that is over."""
-        if parent_run_id is None:
-            self._roots = {step: root for step, root in self._roots.items() if root != run_id}
-            self._retrieved.pop(run_id, None)
-            self._questions.pop(run_id, None)
-
-    def on_chain_error(self, error: BaseException, **run: Any) -> None:
-        """Forget a run that failed."""
-        self.on_chain_end(None, **run)
-
-    def _root(self, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any) -> UUID:
-        return run_id if parent_run_id is None else self._roots.get(parent_run_id, parent_run_id)
 
 
 def _scored(verifier: Verifier | None, question: str, context: Any, answer: Any) -> Report:
