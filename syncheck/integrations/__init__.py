@@ -1,4 +1,4 @@
-"""Integrations: scores in one call, and adapters for other tools."""
+"""Integrations: a gate for tests, and adapters for other tools."""
 
 import lazy_loader
 

@@ -1,1 +1,1 @@
-from .generic import assert_faithful as assert_faithful, score as score
+from .generic import assert_faithful as assert_faithful

@@ -1,4 +1,4 @@
-"""Scores in one call by the bundled verifier ``generic``, in the best form on this machine, which is loaded once."""
+"""A gate for tests, by the bundled verifier ``generic``, in the best form on this machine, which is loaded once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from syncheck.base.checks import check_sequence, check_share, check_text, check_texts
+from syncheck.base.checks import check_share, check_text
 from syncheck.base.errors import InputError
 from syncheck.base.printable import counted
 from syncheck.reading.tags import quotation
@@ -33,55 +33,6 @@ def verifier_or_generic(verifier: Verifier | None) -> Verifier:
             return _generic()
     require_verifier(verifier)
     return verifier
-
-
-def score(
-    passages: str | Sequence[str | Sequence[str]], sentences: Sequence[str], *, verifier: Verifier | None = None
-) -> list[SentenceScore]:
-    """Score sentences, each for faithfulness to its own passages, as MiniCheck's ``score(docs, claims)`` does.
-
-    Parameters
-    ----------
-    passages
-        One entry for each sentence, either a passage or a list of passages; or a single passage for all sentences.
-    sentences
-        Texts that are each scored as one sentence, whatever their punctuation.
-    verifier
-        Scores them; None takes the bundled one, ``generic``.
-
-    Returns
-    -------
-    list of SentenceScore
-        ``score`` is P(faithful) in [0, 1], or None with a ``status`` that says why it could not be checked.
-
-    Raises
-    ------
-    InputError, WrongTypeError
-        If there are not as many entries as sentences, a text is empty, or an argument has the wrong type.
-
-    Examples
-    --------
-    >>> from syncheck.integrations import score
-    >>> found = score(["The bridge opened in 1967."] * 2, ["It opened in 1967.", "It opened in 1972."])
-    >>> found[0].score > found[1].score
-    True
-    """
-    check_texts(sentences, "sentences")
-    if isinstance(passages, str):
-        passages = [passages] * len(sentences)
-    check_sequence(passages, "passages", of="strings, or of lists of strings")
-    if len(passages) != len(sentences):
-        raise InputError(
-            f"expected passages for each of the {len(sentences)} sentences; found {len(passages)} entries. Pass one "
-            "entry for each sentence (a list where a sentence has several passages), or one string for all"
-        )
-    if empty := [index for index, sentence in enumerate(sentences) if not sentence.strip()]:
-        raise InputError(f"sentences[{empty[0]}] is empty; leave it out")
-    if not sentences:
-        return []
-    verifier = verifier_or_generic(verifier)
-    records = ({"passages": given, "sentences": [one]} for given, one in zip(passages, sentences, strict=True))
-    return [report.sentences[0] for report in verifier.check_many(records)]
 
 
 def assert_faithful(

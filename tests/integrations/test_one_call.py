@@ -1,10 +1,10 @@
-"""``score`` and ``assert_faithful``: the bundled verifier in one call, and a verifier of one's own."""
+"""``assert_faithful``: a gate by the bundled verifier in one call, or by a verifier of one's own."""
 
 import pytest
 
 from syncheck import MonitorConfig, Verifier
 from syncheck.base.errors import InputError, WrongTypeError
-from syncheck.integrations import assert_faithful, generic, score
+from syncheck.integrations import assert_faithful, generic
 from syncheck.testing import ScriptedAligner
 
 PASSAGES = ["The Avon bridge opened in 1967. It has two lanes.", "Bristol lies on the Avon."]
@@ -34,8 +34,6 @@ def counted(monkeypatch, scripted):
 
 def test_the_bundled_verifier_tells_a_true_sentence_from_a_false_one():
     verifier = Verifier()
-    true, false = score(PASSAGES[0], ["The Avon bridge opened in 1967.", "It has six lanes."], verifier=verifier)
-    assert true.score > 0.8 > 0.5 > false.score
     report = assert_faithful("The Avon bridge opened in 1967.", PASSAGES, verifier=verifier)
     assert report.sentences[0].score > 0.8
     with pytest.raises(AssertionError) as failed:
@@ -61,42 +59,13 @@ def test_what_repeats_itself_fails():
 
 def test_it_is_loaded_by_the_first_call_and_once(counted):
     assert counted == []
-    first = score(PASSAGES[0], ["It opened in 1967."])
-    assert_faithful("It opened in 1967.", PASSAGES)
-    assert counted == ["generic"] and first[0].score == pytest.approx(0.9)
-
-
-def test_each_sentence_has_passages_of_its_own(scripted):
-    found = score([PASSAGES, PASSAGES[1]], ["It opened in 1967.", "It has six lanes."], verifier=scripted)
-    assert [s.score for s in found] == pytest.approx([0.9, 0.3])
-    assert score([], [], verifier=scripted) == []
+    reports = [assert_faithful("It opened in 1967.", PASSAGES) for _ in range(2)]
+    assert counted == ["generic"] and reports[0].sentences[0].score == pytest.approx(0.9)
 
 
 def test_text_after_an_end_of_text_token_is_checked_too(scripted):
     with pytest.raises(AssertionError, match="six lanes"):
         assert_faithful("It opened in 1967.</s> It has six lanes.", PASSAGES, verifier=scripted)
-    (found,) = score(PASSAGES[0], ["It opened in 1967.</s> It has six lanes."], verifier=scripted)
-    assert found.text.endswith("six lanes.") and found.score < 0.9
-
-
-def test_a_mark_without_words_has_a_status_and_no_score(scripted):
-    (found,) = score(PASSAGES[0], ["..."], verifier=scripted)
-    assert found.score is None and found.status != "scored"
-
-
-@pytest.mark.parametrize(
-    ("passages", "sentences", "error"),
-    [
-        (PASSAGES, ["one"], InputError),
-        (PASSAGES[0], [" "], InputError),
-        (PASSAGES[0], "one", WrongTypeError),
-        (7, ["one"], WrongTypeError),
-        ([7], ["one"], WrongTypeError),
-    ],
-)
-def test_what_cannot_be_scored_is_refused(scripted, passages, sentences, error):
-    with pytest.raises(error):
-        score(passages, sentences, verifier=scripted)
 
 
 def test_an_answer_that_is_no_text_is_refused(scripted):
@@ -150,12 +119,8 @@ def test_the_failure_says_why_a_sentence_could_not_be_checked():
 
 
 def test_a_name_in_place_of_a_verifier_is_refused_with_what_loads_it():
-    for refused in (
-        lambda: score(PASSAGES[0], ["One."], verifier="generic"),
-        lambda: assert_faithful("One.", PASSAGES, verifier="generic"),
-    ):
-        with pytest.raises(WrongTypeError, match="Verifier"):
-            refused()
+    with pytest.raises(WrongTypeError, match="Verifier"):
+        assert_faithful("One.", PASSAGES, verifier="generic")
 
 
 def test_a_threshold_outside_its_range_and_a_verifier_without_scores_are_refused(scripted):
