@@ -59,11 +59,10 @@ def _add_decoder(add: Options) -> None:
     group = add.group("decoder", "with --decoder, answers are repaired, not only checked")
     group("--decoder", "write each answer by FOD, sentence by sentence (off)", choices=("fod",))
     group(
-        "--continue chat|completions|prefill",
+        "--continue chat|prefill",
         "how the upstream continues an answer: chat completions with continue_final_message (vLLM, SGLang), "
-        "completions, or a last message of the assistant (chat)",
+        "or a last message of the assistant (chat)",
     )
-    group("--tokenizer DIR_OR_ID", "for --continue completions: the tokenizer with the chat template")
     group(
         "--repair search|branch|drop|reask|mark",
         "after a sentence below tau 1: search over samples, write it again from its first token, drop it and go on, "
@@ -79,7 +78,7 @@ def _add_decoder(add: Options) -> None:
 
 
 _OF_THE_DECODER = """
-    continue tokenizer repair samples beams rounds budget_samples budget_tokens budget_seconds backtrack_threshold
+    continue repair samples beams rounds budget_samples budget_tokens budget_seconds backtrack_threshold
     prune_threshold
     """.split()
 
@@ -157,16 +156,9 @@ def _repairing(gateway: Gateway, monitor: Scorer, args: argparse.Namespace) -> A
             raise InputError("--decoder fod needs a monitor that reads text alone; leave --monitor and --model out")
         monitor = monitor.verifier
     by: Any = getattr(args, "continue") or "chat"
-    if (by == "completions") != (args.tokenizer is not None):
-        raise InputError("--continue completions needs --tokenizer, and nothing else takes it")
-    from syncheck.base.chats import write_chat
-    from syncheck.base.pretrained import load_tokenizer
     from syncheck.serving.repairing import RepairingGateway
 
-    write = None if args.tokenizer is None else partial(write_chat, load_tokenizer(args.tokenizer))
-    if write is not None:
-        write([{"role": "user", "content": "?"}])  # without a template, it is refused now, not at the first request
-    return RepairingGateway(gateway, monitor, _upstream_decoder(monitor, args), by=by, write_prompt=write)
+    return RepairingGateway(gateway, monitor, _upstream_decoder(monitor, args), by=by)
 
 
 def _upstream_decoder(verifier: syncheck.Verifier, args: argparse.Namespace) -> UpstreamDecoder:

@@ -8,11 +8,10 @@ from contextlib import aclosing
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Literal
 
-from syncheck.base.errors import InputError
 from syncheck.results import ContinuationRequest, Piece, WrittenToken
 from syncheck.results.events import EndEvent, Event
 from syncheck.serving.allowed import divided_content, invalid, is_counts
-from syncheck.serving.chat import ChatRequest, ServiceError, refusing, text_of, unsupported
+from syncheck.serving.chat import ChatRequest, ServiceError, refusing, unsupported
 from syncheck.serving.checked import NO_PASSAGES
 from syncheck.serving.gateway import Gateway
 from syncheck.serving.limits import Deadline, in_thread
@@ -22,13 +21,10 @@ from syncheck.text.markup import Reasoning
 from syncheck.verifier import Verifier
 
 Stop = Literal["end_of_text", "length"]
-ContinueBy = Literal["chat", "completions", "prefill"]
+ContinueBy = Literal["chat", "prefill"]
 """How a server is asked to continue an answer. ``chat``: chat completions with ``continue_final_message``, as vLLM and
-SGLang take it. ``completions``: the prompt is written here, by a chat template. ``prefill``: chat completions that
-continue a last message of the assistant by themselves; each sample is a request of its own."""
-
-WritePrompt = Callable[[Sequence[Mapping[str, str]]], str]
-"""Writes a chat, up to the beginning of the answer, by the template of the model."""
+SGLang take it. ``prefill``: chat completions that continue a last message of the assistant by themselves; each sample
+is a request of its own."""
 
 _STOPS: Mapping[str, Stop] = {"stop": "end_of_text", "eos": "end_of_text", "length": "length"}
 _SPENT = ("requests", "samples", "rounds", "cached_of", "is_exact")
@@ -36,10 +32,7 @@ _SPENT = ("requests", "samples", "rounds", "cached_of", "is_exact")
 
 @dataclass(frozen=True, slots=True)
 class ServerContinuations:
-    """Continues one answer; the ``continue_from`` of :class:`fod.UpstreamFOD`.
-
-    ``completions`` without ``write_prompt``, or another way with it, raises InputError.
-    """
+    """Continues one answer; the ``continue_from`` of :class:`fod.UpstreamFOD`."""
 
     upstream: Upstream
     body: Mapping[str, Any]
@@ -47,18 +40,12 @@ class ServerContinuations:
     without any; its limit on tokens is for the whole answer."""
     _: KW_ONLY
     by: ContinueBy = "chat"
-    write_prompt: WritePrompt | None = None
-    """For ``completions``: writes the prompt."""
     deadline: Deadline | None = None
     """The time by which all requests must be complete; None sets none beside the time-out of the upstream."""
     authorization: str | None = field(default=None, repr=False)
     """Header of a client, which is passed on if the upstream has no key."""
     opens_reasoning: bool = False
     """True if the chat template opens the model's reasoning, which is left out."""
-
-    def __post_init__(self) -> None:
-        if (self.by == "completions") != (self.write_prompt is not None):
-            raise InputError("by='completions' needs write_prompt, and nothing else takes it")
 
     @property
     def takes_n(self) -> bool:
@@ -73,13 +60,13 @@ class ServerContinuations:
             for sample in range(wanted):
                 yield Piece(sample=sample, stop="length")
             return
-        path, body = await self._asked(request)
+        body = self._asked(request)
         is_open = self.opens_reasoning and not request.beginning
         readers = [Reasoning(is_open=is_open) for _ in range(wanted)]
         ended: dict[int, bool] = {}  # by the indices of the samples that have begun
         is_told = not request.likeliest
         deadline = self.deadline or Deadline(math.inf)
-        async with aclosing(self.upstream.streamed(path, body, self.authorization, deadline)) as chunks:
+        async with aclosing(self.upstream.streamed("/chat/completions", body, self.authorization, deadline)) as chunks:
             async for values in chunks:
                 usage = values.get("usage") if is_counts(values.get("usage")) else None
                 choices = choices_of(values)
@@ -89,7 +76,7 @@ class ServerContinuations:
                         continue
                     stop = _stop_of(choice)
                     ended[index] = stop is not None
-                    text = _answer_of(readers[index], self._text(choice), is_last=ended[index])
+                    text = _answer_of(readers[index], _content_of(choice), is_last=ended[index])
                     tokens = _tokens(choice.get("logprobs")) if request.likeliest else ()
                     is_told |= any(token.likeliest for token in tokens)
                     if text and not is_told:
@@ -102,23 +89,14 @@ class ServerContinuations:
         if sum(ended.values()) < wanted:
             raise incomplete("it ended before its last chunk")
 
-    async def _asked(self, request: ContinuationRequest) -> tuple[str, dict[str, Any]]:
+    def _asked(self, request: ContinuationRequest) -> dict[str, Any]:
         body = self._limited(request)
         messages = _instructed(body["messages"], request.instruction)
-        if self.write_prompt is not None:
-            turns = [{"role": str(message.get("role")), "content": text_of(message)} for message in messages]
-            with refusing():
-                prompt = await in_thread(self.write_prompt, turns)
-            if (limit := body.pop("max_completion_tokens", None)) is not None:
-                body["max_tokens"] = min(limit, body.get("max_tokens") or limit)
-            del body["messages"]
-            # The template has written the special tokens.
-            return "/completions", {**body, "prompt": prompt + request.beginning, "add_special_tokens": False}
         if request.beginning:
             messages = [*messages, {"role": "assistant", "content": request.beginning}]
             if self.by == "chat":
                 body |= {"continue_final_message": True, "add_generation_prompt": False}
-        return "/chat/completions", {**body, "messages": messages}
+        return {**body, "messages": messages}
 
     def _limited(self, request: ContinuationRequest) -> dict[str, Any]:
         body = {**self.body, "stream": True, "stream_options": {"include_usage": True}}
@@ -128,8 +106,7 @@ class ServerContinuations:
             body["temperature"] = 0
         body |= {name: value for name in ("temperature", "top_p") if (value := getattr(request, name)) is not None}
         if request.likeliest:
-            told = {"logprobs": request.likeliest}
-            body |= told if self.by == "completions" else {"logprobs": True, "top_logprobs": request.likeliest}
+            body |= {"logprobs": True, "top_logprobs": request.likeliest}
         if request.samples is not None:
             body["seed"] = request.seed
             if request.samples > 1:
@@ -139,14 +116,15 @@ class ServerContinuations:
                 body[name] -= request.tokens
         return body
 
-    def _text(self, choice: Mapping[str, Any]) -> str:
-        delta = {"content": choice.get("text")} if self.by == "completions" else choice.get("delta")
-        content = delta.get("content") if isinstance(delta, Mapping) else None
-        if isinstance(content, list):
-            content = divided_content(content)[0]
-        if not isinstance(content, str | None):
-            raise invalid(f"the text of a choice is no string; found {type(content).__name__}")
-        return content or ""
+
+def _content_of(choice: Mapping[str, Any]) -> str:
+    delta = choice.get("delta")
+    content = delta.get("content") if isinstance(delta, Mapping) else None
+    if isinstance(content, list):
+        content = divided_content(content)[0]
+    if not isinstance(content, str | None):
+        raise invalid(f"the text of a choice is no string; found {type(content).__name__}")
+    return content or ""
 
 
 def _stop_of(choice: Mapping[str, Any]) -> Stop | None:
@@ -157,19 +135,10 @@ def _stop_of(choice: Mapping[str, Any]) -> Stop | None:
 
 
 def _tokens(told: object) -> tuple[WrittenToken, ...]:
-    """Read the tokens of a chunk: those of chat completions, or in lists as completions have them."""
     if not isinstance(told, Mapping):
         return ()
     try:
-        if (content := told.get("content")) is not None:
-            rows = [(_token(each), list(map(_token, each.get("top_logprobs") or ()))) for each in content]
-        else:
-            columns = [told["tokens"], told["token_logprobs"]]
-            columns.append(told.get("top_logprobs") or [None] * len(columns[0]))
-            rows = [
-                ((token.encode(), float(value)), [(other.encode(), float(p)) for other, p in (top or {}).items()])
-                for token, value, top in zip(*columns, strict=True)
-            ]
+        rows = [(_token(each), map(_token, each.get("top_logprobs") or ())) for each in told["content"]]
         return tuple(WrittenToken(*written, tuple(likeliest)) for written, likeliest in rows)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise invalid("its log-probabilities are not as OpenAI's interface has them") from error
@@ -209,7 +178,7 @@ server as its first argument, and as keywords question, passages, seed, reveal a
 class RepairingGateway(DecoderSource):
     """Source of answers that the decoder ``fod`` writes with the upstream server of a gateway.
 
-    Its ``monitor`` scores the sentences. ``by`` and ``write_prompt`` say how the server is asked to continue. An
+    Its ``monitor`` scores the sentences. ``by`` says how the server is asked to continue. An
     answer without passages, which only passes failing open, is the plain one of the ``gateway``.
     """
 
@@ -218,7 +187,6 @@ class RepairingGateway(DecoderSource):
     decode: UpstreamDecoder
     _: KW_ONLY
     by: ContinueBy = "chat"
-    write_prompt: WritePrompt | None = None
     decoders: ClassVar[tuple[str, ...]] = ("fod",)
     name: None = field(default=None, init=False)
 
@@ -259,7 +227,6 @@ class RepairingGateway(DecoderSource):
             self.gateway.upstream,
             request.body,
             by=self.by,
-            write_prompt=self.write_prompt,
             deadline=deadline,
             authorization=request.authorization,
             opens_reasoning=self.gateway.opens_reasoning,

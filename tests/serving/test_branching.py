@@ -204,37 +204,32 @@ def test_branches_count_as_samples_of_the_budget():
     assert decoder.generate(question=QUESTION, passages=PASSAGE).spent.samples == 1
 
 
-@pytest.mark.parametrize("by", ["chat", "completions"])
-def test_log_probabilities_as_servers_send_them(by):
-    chat = {
-        "content": [{"token": " A", "bytes": None, "logprob": -1, "top_logprobs": [{"token": " B", "logprob": -2}]}]
-    }
-    lists = {"tokens": [" A"], "token_logprobs": [-1], "top_logprobs": [{" B": -2}]}
-    told = chat if by == "chat" else lists
-    part = {"delta": {"content": " A"}} if by == "chat" else {"text": " A"}
+def test_log_probabilities_as_servers_send_them():
+    content = [{"token": " A", "bytes": None, "logprob": -1, "top_logprobs": [{"token": " B", "logprob": -2}]}]
+    told = {"content": content}
 
     def reply(request):
         bodies.append(json.loads(request.content))
-        chunk = {"choices": [{"index": 0, "finish_reason": "stop", "logprobs": told, **part}]}
+        chunk = {"choices": [{"index": 0, "finish_reason": "stop", "logprobs": told, "delta": {"content": " A"}}]}
         return httpx.Response(200, headers={"content-type": "text/event-stream"}, text=f"data: {json.dumps(chunk)}\n\n")
 
     async def read():
         upstream = Upstream("http://up/v1", transport=httpx.MockTransport(reply))
-        write = {"write_prompt": str} if by == "completions" else {}
-        continue_from = ServerContinuations(upstream, asked(), by=by, **write)
+        continue_from = ServerContinuations(upstream, asked())
         return [piece async for piece in continue_from(ContinuationRequest(likeliest=5))]
 
     bodies = []
     (piece,) = asyncio.run(read())
     assert piece.tokens == (WrittenToken(b" A", -1.0, ((b" B", -2.0),)),)
-    assert bodies[0]["logprobs"] == (True if by == "chat" else 5)
-    told |= {"content": [{**chat["content"][0], "top_logprobs": None}]} if by == "chat" else {"top_logprobs": None}
+    assert (bodies[0]["logprobs"], bodies[0]["top_logprobs"]) == (True, 5)
+    told["content"] = [{**content[0], "top_logprobs": None}]
     with pytest.raises(ServiceError, match="no likeliest tokens"):
         asyncio.run(read())
-    told.clear()
-    told["content"] = [{"token": 3}]
-    with pytest.raises(ServiceError, match="log-probabilities are not as"):
-        asyncio.run(read())
+    for broken in ({"content": [{"token": 3}]}, {"content": None}, {"tokens": [" A"], "token_logprobs": [-1]}):
+        told.clear()
+        told |= broken
+        with pytest.raises(ServiceError, match="log-probabilities are not as"):
+            asyncio.run(read())
 
 
 def test_figures_of_the_benchmark(monkeypatch, capsys):

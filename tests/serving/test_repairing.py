@@ -6,12 +6,10 @@ from contextlib import suppress
 
 import httpx
 import pytest
-from copying import MODEL
 from upstreams import PASSAGES, asked, data_of, folded, text_of, until
 
 import fod
 from syncheck import Aggregator, MonitorConfig, Verifier, feature_schema
-from syncheck.base.errors import InputError
 from syncheck.cli import main
 from syncheck.features.schemas import ALIGNER_ALONE
 from syncheck.results import ContinuationRequest
@@ -44,8 +42,6 @@ class Continuing(httpx.AsyncBaseTransport):
         return httpx.Response(200, headers={"content-type": "text/event-stream"}, stream=_Words(self, body))
 
     def beginning(self, body):
-        if self.by == "completions":
-            return body["prompt"].partition("|")[2]
         last = body["messages"][-1]
         return last["content"] if last["role"] == "assistant" else ""
 
@@ -68,8 +64,7 @@ class _Words(httpx.AsyncByteStream):
             for count, word in enumerate([*words, None], 1):
                 if upstream.breaks_after is not None and sent >= upstream.breaks_after:
                     raise httpx.RemoteProtocolError("peer closed connection")
-                part = {"text": word or ""} if upstream.by == "completions" else {"delta": {"content": word}}
-                choice = {"index": index, **part, "finish_reason": "stop" if word is None else None}
+                choice = {"index": index, "delta": {"content": word}, "finish_reason": "stop" if word is None else None}
                 values = {"id": "c", "choices": [choice]}
                 if upstream.usage == "each":
                     values["usage"] = {"prompt_tokens": 10, "completion_tokens": min(count, len(words))}
@@ -190,17 +185,6 @@ def test_a_prefilled_message_asks_for_each_sample_apart(posted):
     assert len({b["seed"] for _, b in upstream.requests[1:]}) == 4
 
 
-def test_completions_get_the_prompt_by_the_template(posted):
-    upstream = Continuing(by="completions")
-    options = {"write_prompt": lambda turns: f"<{turns[-1]['content']}>|"}
-    assert (
-        posted(upstream, asked(max_completion_tokens=50), **options).json()["choices"][0]["message"]["content"] == RIGHT
-    )
-    path, body = upstream.requests[1]
-    assert path == "/v1/completions" and body["prompt"] == f"<Where is Lyon?>|{FIRST}" and "messages" not in body
-    assert body["max_tokens"] == 46 and body["add_special_tokens"] is False
-
-
 def test_a_server_that_takes_no_n_is_told(posted):
     response = posted(Continuing({**TEXTS, (FIRST, 2): [" It is"]}))
     assert response.status_code == 502 and "--continue prefill" in response.json()["error"]["message"]
@@ -210,12 +194,6 @@ def test_an_error_of_one_sample_ends_all(posted):
     samples = {("", None): [WRONG], (FIRST, 2): [" It is in Spain. It", " It is in France. It"]}
     response = posted(Continuing(samples, by="prefill", breaks_after=5))
     assert response.json()["error"]["code"] == "upstream_incomplete"
-
-
-def test_a_prompt_is_written_for_completions_alone():
-    for options in ({"by": "completions"}, {"write_prompt": str}):
-        with pytest.raises(InputError, match="write_prompt"):
-            ServerContinuations(Upstream("http://up"), asked(), **options)
 
 
 def test_the_sampling_of_the_request_is_that_of_the_stream(posted):
@@ -338,9 +316,7 @@ def test_failing_open_passes_an_answer_without_passages_unchecked(posted):
     [
         (["--samples", "3"], "--samples needs --decoder fod"),
         (["--decoder", "fod", "--stop-below", "0.3"], "--stop-below"),
-        (["--decoder", "fod", "--continue", "completions"], "--tokenizer"),
         (["--decoder", "fod", "--repair", "drop", "--beams", "3"], "--repair search"),
-        (["--decoder", "fod", "--continue", "completions", "--tokenizer", str(MODEL)], "no default chat template"),
     ],
 )
 def test_options_that_do_not_belong_together(given, said, capsys):
