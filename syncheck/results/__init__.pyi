@@ -7,7 +7,6 @@ from .protocol import (
     Notice as Notice,
     Piece as Piece,
     ProtocolEvent as ProtocolEvent,
-    Replace as Replace,
     Retract as Retract,
     Reveal as Reveal,
     Verified as Verified,

@@ -17,7 +17,7 @@ VERSION = 1
 
 Reveal = Literal["verified", "immediate"]
 """When text is shown. ``verified``: after its sentence is verified, and it stays. ``immediate``: as it is written;
-verification follows, and the text may be retracted or replaced."""
+verification follows, and the text may be retracted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +83,6 @@ class Retract:
 
 
 @dataclass(frozen=True, slots=True)
-class Replace:
-    """The characters ``start`` to ``end`` of the answer, half-open, are replaced with this text."""
-
-    id: int
-    start: int
-    end: int
-    text: str
-    type: ClassVar[str] = "replace"
-
-
-@dataclass(frozen=True, slots=True)
 class Notice:
     """Text that is not part of the answer: a ``message`` after or instead of it, or a ``warning`` on the way."""
 
@@ -112,7 +101,7 @@ class Final:
     type: ClassVar[str] = "final"
 
 
-ProtocolEvent = Append | Verified | Retract | Replace | Notice | Final
+ProtocolEvent = Append | Verified | Retract | Notice | Final
 _KINDS: Mapping[str, type[ProtocolEvent]] = {kind.type: kind for kind in get_args(ProtocolEvent)}
 _PARTS: Mapping[str, type[LocatedEvidence | Contrast]] = {"evidence": LocatedEvidence, "contrasts": Contrast}
 _LISTED = {*_PARTS, "remarks"}
@@ -148,10 +137,10 @@ class FoldedAnswer:
         elif isinstance(event, Final):
             self.report = event.report
         else:
-            start, end, text = event.start, event.end, event.text if isinstance(event, Replace) else ""
-            self.text = self.text[:start] + text + self.text[end:]
-            by, kept = len(text) - (end - start), [s for s in self.sentences if s.end <= start or s.start >= end]
-            self.sentences = [s if s.end <= start else replace(s, start=s.start + by, end=s.end + by) for s in kept]
+            start, end, by = event.start, event.end, event.end - event.start
+            self.text = self.text[:start] + self.text[end:]
+            kept = [s for s in self.sentences if s.end <= start or s.start >= end]
+            self.sentences = [s if s.end <= start else replace(s, start=s.start - by, end=s.end - by) for s in kept]
 
 
 def fold(events: Iterable[ProtocolEvent], answer: FoldedAnswer | None = None) -> FoldedAnswer:

@@ -19,17 +19,15 @@ export class FoldedAnswer {
     else if (event.type === "verified") this.sentences.push(event);
     else if (event.type === "notice") this.notices.push(event);
     else if (event.type === "final") this.report = event.report;
-    else if (event.type === "retract" || event.type === "replace") this.splice(event);
+    else if (event.type === "retract") this.retract(event);
     else throw new Error(`unknown event type ${event.type}`);
     this.lastId = event.id;
     return true;
   }
 
-  splice({ start, end, text = "", reason = "replaced" }) {
-    const [added, kept] = [[...text], this.sentences.filter((s) => s.end <= start || s.start >= end)];
-    const removed = this.chars.splice(start, end - start, ...added);
-    const by = added.length - (end - start);
-    this.retracted.push({ at: start, text: removed.join(""), reason });
-    this.sentences = kept.map((s) => (s.end <= start ? s : { ...s, start: s.start + by, end: s.end + by }));
+  retract({ start, end, reason }) {
+    const [by, kept] = [end - start, this.sentences.filter((s) => s.end <= start || s.start >= end)];
+    this.retracted.push({ at: start, text: this.chars.splice(start, by).join(""), reason });
+    this.sentences = kept.map((s) => (s.end <= start ? s : { ...s, start: s.start - by, end: s.end - by }));
   }
 }

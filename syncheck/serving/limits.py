@@ -235,7 +235,7 @@ class Metrics:
         told = (choice["syncheck"] for choice in answer["choices"])
         for values in (each for own in told for each in own.get("events") or own.get("sentences", ())):
             kind = values.get("type", "verified")
-            if kind in ("retract", "replace"):
+            if kind == "retract":
                 self.retractions.inc()
             elif kind == "verified":
                 self.sentences.labels(values["status"], values["verdict"] or "none").inc()
