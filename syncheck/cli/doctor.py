@@ -6,7 +6,6 @@ import argparse
 import os
 import platform
 import re
-import shutil
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -51,8 +50,6 @@ def doctor(args: argparse.Namespace) -> int:
         ("device", _device(args.device)),
         ("model", _model(args.model, args.device)),
         ("settings", _settings()),
-        ("memory", _memory()),
-        ("caches", _caches()),
     ):
         sys.stdout.write(f"{area}\n")
         for finding in check:
@@ -151,6 +148,8 @@ def _model(name: str | None, device: str) -> Iterator[Finding]:
         yield Finding("bad", f"the bundled {', '.join(missing)} is missing from {assets}", again)
     else:
         yield Finding("ok", "the bundled aligner, tokenizer and monitors are there")
+    if import_module("huggingface_hub.constants").HF_HUB_OFFLINE:
+        yield Finding("note", "HF_HUB_OFFLINE is set: only models in the cache can be loaded", "unset HF_HUB_OFFLINE")
     if name is None:
         return
     try:
@@ -195,25 +194,3 @@ def _settings() -> Iterator[Finding]:
         yield Finding("note", f"${name} sets no option of gateway or serve", f"unset {name}")
     if not told:
         yield Finding("ok", "the options of gateway and serve have their defaults")
-
-
-def _memory() -> Iterator[Finding]:
-    try:
-        page = os.sysconf("SC_PAGE_SIZE") / _GIGABYTE
-        free, total = (os.sysconf(name) * page for name in ("SC_AVPHYS_PAGES", "SC_PHYS_PAGES"))
-        yield Finding("ok", f"{total:.1f} GB, {free:.1f} GB of them unused")
-    except (ValueError, OSError):
-        yield Finding("note", "this system does not say how much memory it has")
-
-
-def _caches() -> Iterator[Finding]:
-    constants = import_module("huggingface_hub.constants")
-    place = Path(constants.HF_HUB_CACHE)
-    there = next(folder for folder in (place, *place.parents) if folder.exists())
-    free = shutil.disk_usage(there).free / _GIGABYTE
-    if os.access(there, os.W_OK):
-        yield Finding("ok", f"{place}: {len(list(place.glob('models--*')))} models, {free:.1f} GB free")
-    else:
-        yield Finding("note", f"{place} cannot be written; models are not kept", "export HF_HOME=/a/folder/of/yours")
-    if constants.HF_HUB_OFFLINE:
-        yield Finding("note", "HF_HUB_OFFLINE is set: only models in the cache can be loaded", "unset HF_HUB_OFFLINE")

@@ -11,11 +11,12 @@ from syncheck.aligners.reader import network as reader_network
 from syncheck.cli import doctor, main
 
 
-def test_nothing_is_wrong_here(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
+@pytest.mark.parametrize("offline", [False, True])
+def test_nothing_is_wrong_here(capsys, monkeypatch, offline):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", offline)
     assert main(["doctor", "--model", str(LLAMA)]) == 0
     shown = capsys.readouterr().out
-    assert "torch" in shown and "LlamaForCausalLM" in shown and str(tmp_path) in shown
+    assert "torch" in shown and "LlamaForCausalLM" in shown and ("unset HF_HUB_OFFLINE" in shown) == offline
     assert shown.endswith("nothing to mend\n")
 
 
