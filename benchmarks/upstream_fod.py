@@ -7,7 +7,7 @@ made), here with one thread on a processor:
     for part in kit(): part.save_pretrained('/tmp/kit-model')"
     OMP_NUM_THREADS=1 VLLM_CPU_OMP_THREADS_BIND=nobind VLLM_CPU_KVCACHE_SPACE=1 /tmp/vllm/bin/python \
         -m vllm.entrypoints.openai.api_server --model /tmp/kit-model --served-model-name kit --dtype float32 \
-        --host 127.0.0.1 --port 8000 --max-model-len 4096 --enable-prompt-tokens-details
+        --host 127.0.0.1 --port 8000 --max-model-len 4096
     python benchmarks/upstream_fod.py --url http://127.0.0.1:8000/v1 --questions 20
 
 The questions are those of the open part of ``benchmarks/kit_answers`` whose passages were written for it, one of each
@@ -40,7 +40,7 @@ from syncheck.results import ContinuationRequest
 from syncheck.serving.repairing import ServerContinuations
 from syncheck.serving.upstream import Upstream
 
-WAYS: tuple[RepairPolicy, ...] = ("mark", "drop", "reask", "branch", "search")
+WAYS: tuple[RepairPolicy, ...] = ("mark", "drop", "search")
 _COUNTERS = re.compile(r"^vllm:prefix_cache_(queries|hits)_total\{[^}]*\} (\S+)$", re.MULTILINE)
 
 
@@ -57,7 +57,7 @@ class Answered:
     failing: int = 0
     """Those below tau 1."""
     replaced: int = 0
-    """Sentences of the answer that stand in place of a failing one; in the search, all that stage 2 has written."""
+    """Sentences of the answer that stage 2 of the search has written."""
     stop: str = ""
 
 
@@ -69,7 +69,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--questions", type=int, default=20, help="(%(default)s)")
     parser.add_argument("--tokens", type=int, default=72, help="longest answer (%(default)s)")
     parser.add_argument("--samples", type=int, default=6, help="of a round of the search (%(default)s)")
-    parser.add_argument("--rounds", type=int, default=4, help="most rounds or tries of an answer (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=4, help="most rounds of an answer (%(default)s)")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS, help="(all)")
     args = parser.parse_args(words)
     torch.set_num_threads(1)
@@ -154,17 +154,10 @@ async def _repaired(
             output = event.output
     result, kept = output.search, len(output.report.sentences)
     dropped = [sentence for sentence in output.dropped if not sentence.truncated]  # not what the limit cut off
-    if way == "search":
-        replaced, streamed = kept - len(result.greedy.sentences), len(result.greedy.sentences) + len(dropped)
-    else:
-        replaced = sum(node.fate == "repaired" for node in _nodes(output.trace))
-        streamed = kept - replaced + len(dropped)
+    replaced = kept - len(result.greedy.sentences) if way == "search" else 0
+    streamed = kept - replaced + len(dropped)
     spent, failing = output.spent, len(dropped) + len(output.marked)
     return Answered(first, now, spent.completion_tokens, spent.requests, streamed, failing, replaced, result.stop)
-
-
-def _nodes(trace: Sequence[Any]) -> list[Any]:
-    return [inner for node in trace for inner in (node, *_nodes(node.children))]
 
 
 async def _counters(url: str) -> Sequence[int]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from fod.baselines import AbstainGenerator, BestOfNGenerator, BestOfNOutput, CADGenerator, RerankGenerator
+from fod.baselines import AbstainGenerator, BestOfNGenerator, BestOfNOutput, CADGenerator
 from fod.branch_proposer import BranchProposer
-from fod.config import FODConfig, OnExhausted, RepairConfig, RetryRequest, Threshold, Thresholds
-from fod.draft import ImmediateReveal, VerifiedReveal
+from fod.config import FODConfig, OnExhausted, RepairConfig, Threshold, Thresholds
 from fod.drop_in import AnswerGenerator, GeneratorOutput
 from fod.flare import FLAREGenerator, FLAREOutput, FLAREQuery, PassageIndex, Retrieval
 from fod.generator import BacktrackGenerator, FODGenerator, FODOutput
 from fod.guards import altered_names, is_near_repeat, loose_pronoun
 from fod.proposers import SentenceProposer, contrast_scores, nucleus, sample_nucleus
 from fod.repair import ProposeBranches, repair, repair_trace_of
+from fod.reveal import VerifiedReveal
 from fod.search import Beam, Candidate, Progress, Propose, Round, SearchResult, search, trace_of, walk
 from fod.texts import Budget, Spent
 from fod.upstream import ContinueFrom, RepairPolicy, UpstreamFOD, UpstreamOutput
@@ -35,7 +35,6 @@ __all__ = [
     "FODGenerator",
     "FODOutput",
     "GeneratorOutput",
-    "ImmediateReveal",
     "OnExhausted",
     "PassageIndex",
     "Progress",
@@ -43,9 +42,7 @@ __all__ = [
     "ProposeBranches",
     "RepairConfig",
     "RepairPolicy",
-    "RerankGenerator",
     "Retrieval",
-    "RetryRequest",
     "Round",
     "SearchResult",
     "SentenceProposer",

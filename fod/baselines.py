@@ -1,4 +1,4 @@
-"""Baselines, all called in the same way: abstention, context-aware decoding, best of N and reranking."""
+"""Baselines, all called in the same way: abstention, context-aware decoding and best of N."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from syncheck.decoding import (
     GenerationSetup,
     ScoredAnswer,
     Transcript,
-    check_choice,
     check_count,
     check_share,
     seeded_generator,
@@ -116,8 +115,9 @@ class CADGenerator(AnswerGenerator[GeneratorOutput]):
 Reward = Callable[[Report], float | None]
 """Function that returns the reward of an answer; higher is better, and None, as for an empty answer, is the worst."""
 
-RewardName = Literal["mean", "lowest"]
-"""``mean``: mean score of an answer's sentences. ``lowest``: the lowest of their scores."""
+RewardName = Literal["mean", "lowest", "likelihood", "aligner"]
+"""``mean``: mean score of an answer's sentences. ``lowest``: the lowest of their scores. ``likelihood``: mean
+log-probability of its tokens. ``aligner``: mean ``align_score`` of its sentences."""
 
 
 @dataclass(repr=False)
@@ -136,13 +136,14 @@ class BestOfNOutput(GeneratorOutput):
 class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
     """Samples N answers as one batch and returns the one with the highest reward.
 
-    A reward that is requested by name raises NotReadyError if the monitor has no aggregator.
+    With the mean score it is the reranking of the paper (section 4.3 and appendix D.1), which has six samples (note
+    under Table 2). A reward that is requested by name raises NotReadyError if the monitor lacks the aggregator or the
+    aligner that it needs.
     """
 
     _: KW_ONLY
-    reward: Reward | RewardName
-    """Function that returns the reward of an answer, or ``"mean"`` or ``"lowest"`` for the mean or lowest score of its
-    sentences."""
+    reward: Reward | RewardName = "mean"
+    """Function that returns the reward of an answer, or the name of one."""
     samples: int = SEARCH.samples_per_step
     """N: number of answers to choose from."""
     temperature: float = SEARCH.temperature
@@ -158,10 +159,12 @@ class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
             return
         if self.reward not in _REWARDS:
             raise InputError(f"reward must be a callable or one of {', '.join(_REWARDS)}; found {self.reward!r}")
-        if self.monitor.aggregator is None:
+        if self.reward in ("mean", "lowest") and self.monitor.aggregator is None:
             raise NotReadyError(
-                "the monitor has no aggregator, so no sentence has a score; train one, or pass a callable"
+                "the monitor has no aggregator, so no sentence has a score; train one, or choose another reward"
             )
+        if self.reward == "aligner" and self.monitor.aligner is None:
+            raise NotReadyError("the monitor has no aligner; pass one to it, or choose another reward")
         self.reward = _REWARDS[self.reward]
 
     def _told(self, prompt: RagPrompt, plan: GenerationSetup, seed: int) -> Generator[Event, None, BestOfNOutput]:
@@ -190,43 +193,10 @@ class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
         )
 
 
-_REWARDS: dict[str, Reward] = {
-    "mean": lambda report: report.faithfulness,
-    "lowest": lambda report: None if report.lowest is None else report.lowest.score,
-}
-
-
 def _checked(reward: float | None) -> float | None:
     if reward is not None and (not isinstance(reward, Real) or math.isnan(reward)):
         raise WrongTypeError(f"reward must return a number, or None for the worst; found {reward!r}")
     return None if reward is None else float(reward)
-
-
-RerankBy = Literal["syncheck", "likelihood", "aligner"]
-
-
-@dataclass(eq=False, repr=False)
-class RerankGenerator(BestOfNGenerator):
-    """Samples whole answers and returns the most faithful one (paper, section 4.3 and appendix D.1).
-
-    The paper has six samples (note under Table 2). A monitor that lacks the aggregator or the aligner to rerank by
-    raises NotReadyError.
-    """
-
-    _: KW_ONLY
-    reward: Reward = field(init=False)
-    by: RerankBy = "syncheck"
-    """Measure of faithfulness. ``syncheck``: mean score of the sentences; ``likelihood``: mean log-probability of the
-    tokens; ``aligner``: mean ``align_score`` of the sentences."""
-
-    def __post_init__(self) -> None:
-        check_choice(self.by, "by", RerankBy)
-        if self.by == "syncheck" and self.monitor.aggregator is None:
-            raise NotReadyError("the monitor has no aggregator, so no sentence has a score; rerank by another signal")
-        if self.by == "aligner" and self.monitor.aligner is None:
-            raise NotReadyError("the monitor has no aligner; pass one to it, or rerank by another signal")
-        self.reward = _RANKINGS[self.by]
-        super().__post_init__()
 
 
 def _likelihood(report: Report) -> float | None:
@@ -239,4 +209,9 @@ def _support(report: Report) -> float | None:
     return sum(supports) / len(supports) if supports else None
 
 
-_RANKINGS: dict[RerankBy, Reward] = {"syncheck": _REWARDS["mean"], "likelihood": _likelihood, "aligner": _support}
+_REWARDS: dict[str, Reward] = {
+    "mean": lambda report: report.faithfulness,
+    "lowest": lambda report: None if report.lowest is None else report.lowest.score,
+    "likelihood": _likelihood,
+    "aligner": _support,
+}

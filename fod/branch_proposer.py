@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -120,17 +120,14 @@ def full_stop_of(tokenizer: PreTrainedTokenizerBase) -> int | None:
     return token if tokenizer.decode([token]).strip() == "." else None
 
 
-T = TypeVar("T")
-
-
 def branch_places(
-    runner_ups: Sequence[T],
+    runner_ups: Sequence[int],
     behind: Sequence[float],
     stop_behind: Sequence[float],
     config: RepairConfig,
     *,
-    full_stop: T | None,
-) -> list[tuple[int, T]]:
+    full_stop: int | None,
+) -> list[tuple[int, int]]:
     """Choose the places at which a sentence is branched, each with the token that comes there.
 
     ``behind`` is the score of each token's runner-up minus the token's, and ``stop_behind`` that of a full stop; -inf

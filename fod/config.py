@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Literal, get_args
+from typing import Literal
 
-from syncheck import Monitor, RagPrompt, Report, RiskControlledThreshold, SentenceScore, Verifier, closest_evidence
+from syncheck import Monitor, Report, RiskControlledThreshold, SentenceScore, Verifier, closest_evidence
 from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.decoding import check_choice, check_count, check_share
 
@@ -29,28 +28,12 @@ Threshold = float | Literal["calibrated"]
 """A score in [0, 1], or ``"calibrated"`` for the one that ``syncheck calibrate --risk`` saved with the monitor."""
 
 
-@dataclass(frozen=True, slots=True)
-class RetryRequest:
-    """State of an answer that cannot continue, for a callable ``on_exhausted``."""
-
-    prompt: RagPrompt
-    """The prompt under which nothing passed."""
-    report: Report
-    """The answer so far, all of which has been released."""
-    rejected: tuple[SentenceScore, ...]
-    """The sentences of the last round, which did not pass."""
-    attempt: int
-    """Number of earlier requests for the same answer."""
-
-
-_Action = Literal["stop", "abstain", "annotate", "quote"]
-OnExhausted = _Action | Callable[[RetryRequest], RagPrompt | str | None]
+OnExhausted = Literal["stop", "abstain", "annotate", "quote"]
 """Action when no continuation passes. ``stop``: the answer ends after its last passing sentence. ``abstain``: it ends
 with a message. ``annotate``: the best continuation of the round is kept and marked, and decoding continues. ``quote``:
 as ``stop``, but the one or two parts of the passages that most likely answer the question
 (:func:`syncheck.closest_evidence`) follow an answer that is empty, claims nothing ("Which rivers?"), or of which no
-sentence is nearly as relevant to the question. A callable returns a prompt with new passages, from which the answer
-continues; a text that ends the answer and is not scored; or None, which stops."""
+sentence is nearly as relevant to the question."""
 
 
 def check_threshold(value: Threshold | None, name: str) -> None:
@@ -121,20 +104,15 @@ class DecoderConfig:
     message: str = ABSTENTION
     """Text of an answer in which no sentence passed, and end of one that abstains from more, whole even beyond
     ``max_new_tokens``; empty for none."""
-    max_retries: int = 4
-    """How often one answer may ask a callable ``on_exhausted`` for another prompt."""
 
     def __post_init__(self) -> None:
         for name in ("backtrack_threshold", "prune_threshold"):
             check_threshold(getattr(self, name), name)
-        for name in ("max_sentences", "max_retries"):
-            check_count(getattr(self, name), name)
+        check_count(self.max_sentences, "max_sentences")
         check_count(self.lookup, "lookup", least=0)
         check_share(self.least_relevance, "least_relevance")
         check_sampling(temperature=self.temperature, top_p=self.top_p)
-        if not callable(self.on_exhausted) and self.on_exhausted not in get_args(_Action):
-            known = ", ".join(map(repr, get_args(_Action)))
-            raise InputError(f"on_exhausted must be one of {known} or a callable; found {self.on_exhausted!r}")
+        check_choice(self.on_exhausted, "on_exhausted", OnExhausted)
 
     def completion(self, report: Report) -> tuple[str, str]:
         """Choose the text that follows an answer that says too little, and why it then stops; "" for any other."""
@@ -251,7 +229,6 @@ class Thresholds:
     other. It says nothing about a subset alone, such as the sentences before the first lower one, which backtracking
     releases, or those of answers without any, as abstention does. Samples and branches are outside the guarantee: the
     more are tried, the more reach the threshold by luck. Sentences that claim nothing have no score and always pass.
-    Those that a stream with ``reveal="immediate"`` retracts do not count as released.
     """
 
     backtrack: float

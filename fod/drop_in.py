@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
@@ -167,7 +167,7 @@ class AnswerGenerator(ABC, Generic[O]):
         given = prompts_of(prompts)
         if streamer is not None and len(given) > 1:
             raise InputError(f"a streamer shows one answer; found {len(given)} prompts. Call once for each")
-        plan = self._plan(given, self.generate, kwargs)
+        plan = self._plan(given, kwargs)
         outputs = self._outputs(given, plan, seed, streamer)
         if return_dict_in_generate:
             return outputs[0] if isinstance(prompts, RagPrompt) else outputs
@@ -220,27 +220,23 @@ class AnswerGenerator(ABC, Generic[O]):
         SentenceEvent, NoticeEvent, EndEvent
             One :class:`syncheck.EndEvent`, the last, with the ``output``.
         """
-        return self._streamed(prompt, kwargs, lambda one, plan: self._told(one, plan, seed))
-
-    def _streamed(self, prompt: RagPrompt, kwargs: dict[str, Any], told: Any) -> Iterator[Event]:
         (one,) = prompts_of([prompt])
         if kwargs.pop("streamer", None) is not None:
             raise InputError(
                 "a stream takes no streamer, since its caller reads it; leave it out, or pass it to generate"
             )
-        plan = self._plan([one], self.stream, kwargs)
+        plan = self._plan([one], kwargs)
 
         def events() -> Iterator[Event]:
-            output = yield from told(one, plan)
+            output = yield from self._told(one, plan, seed)
             yield EndEvent(output.report, output)
 
         return events()
 
-    def _plan(
-        self, prompts: Sequence[RagPrompt], called: Callable[..., object], kwargs: dict[str, Any]
-    ) -> GenerationSetup:
-        given = {"tokenizer": self.tokenizer, **kwargs}
-        return _for_one_answer(prepare_generation(self.monitor.model, prompts, called=called, **given))
+    def _plan(self, prompts: Sequence[RagPrompt], kwargs: dict[str, Any]) -> GenerationSetup:
+        return _for_one_answer(
+            prepare_generation(self.monitor.model, prompts, **{"tokenizer": self.tokenizer, **kwargs})
+        )
 
     @abstractmethod
     def _told(self, prompt: RagPrompt, plan: GenerationSetup, seed: int) -> Told[O]:

@@ -6,16 +6,24 @@ import math
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 
 import numpy as np
 import torch
 
-from fod.draft import Draft
-from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of
-from syncheck import Event, Monitor, RagPrompt, SentenceScore
+from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of, plan_within
+from syncheck import Event, Monitor, RagPrompt, Report, SentenceEvent, SentenceScore
 from syncheck.base.errors import InputError, WrongTypeError
-from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, check_count, check_share, seeded_generator
+from syncheck.decoding import (
+    GenerationSetup,
+    ScoredAnswer,
+    ScoredSession,
+    check_count,
+    check_reach,
+    check_share,
+    seeded_generator,
+)
+from syncheck.results.types import Query, TokenSignals
 
 
 class PassageIndex:
@@ -87,7 +95,8 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
     """Retrieves again whenever a sentence has a token with a probability below the threshold (Jiang et al., 2023).
 
     The sentence is removed, the passages that are found replace those of the prompt, and the sentence is written again
-    after the text so far; the new one stays as it is. The monitor scores the sentences and changes nothing.
+    after the text so far; the new one stays as it is. The monitor scores the sentences and changes nothing. A prompt
+    that ``monitor.prompt`` cannot build again, with the new passages, raises InputError before decoding begins.
     """
 
     _: KW_ONLY
@@ -97,10 +106,6 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
     """Smallest probability, in [0, 1], that a sentence's tokens may have; what is small depends on the model."""
     max_retrievals: int = 8
     """Largest number of retrievals for an answer."""
-    build_prompt: PromptBuilder | None = None
-    """Function of question and passages that builds the prompt with the new passages. None builds it as
-    ``monitor.prompt`` built the first one, with its system prompt, and refuses any other prompt with InputError before
-    decoding begins."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -114,9 +119,9 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
 
     def _told(self, prompt: RagPrompt, plan: GenerationSetup, seed: int) -> Generator[Event, None, FLAREOutput]:
         started = time.perf_counter()
-        build = self.build_prompt or builder_of(self.monitor, prompt)
+        self._require_own(prompt)
         generator = seeded_generator(self.monitor.model, seed)
-        draft, retrievals = Draft(self.monitor, prompt, plan), list[Retrieval]()
+        draft, retrievals = _Draft(self.monitor, prompt, plan), list[Retrieval]()
         current = prompt
         while True:
             session, limited = draft.next_session(current)
@@ -124,7 +129,7 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
                 ended = yield from self._part(watched, limited, generator, draft, retrievals)
             if not isinstance(ended, Retrieval):
                 break
-            current = rebuilt(build, prompt.question, ended.passages)
+            current = self._built(prompt, ended.passages)
         return FLAREOutput(
             sequences=self._sequences(prompt, draft.response_ids),
             report=draft.report(stop=ended, seconds=time.perf_counter() - started),
@@ -133,12 +138,26 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
             retrievals=tuple(retrievals),
         )
 
+    def _built(self, prompt: RagPrompt, passages: Sequence[str]) -> RagPrompt:
+        """Build a prompt again, with these passages."""
+        return self.monitor.prompt(question=prompt.question, context=passages, system=prompt.system)
+
+    def _require_own(self, prompt: RagPrompt) -> None:
+        """Refuse, with an InputError, a prompt that the monitor has not built from question and passages."""
+        with suppress(InputError):  # another chat template may take no system prompt
+            if self._built(prompt, prompt.passages) == prompt:
+                return
+        raise InputError(
+            "expected a prompt of monitor.prompt(question=..., context=..., system=...), which can be built again with "
+            "the retrieved passages; found one with its own texts or another template"
+        )
+
     def _part(
         self,
         watched: ScoredSession,
         plan: GenerationSetup,
         generator: torch.Generator,
-        draft: Draft,
+        draft: _Draft,
         retrievals: list[Retrieval],
     ) -> Generator[Event, None, Retrieval | str | None]:
         """Write under one prompt until a retrieval finds passages for another, or to the end; return which it was."""
@@ -163,7 +182,7 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
         return watched.stops[0]
 
     def _retrieval(
-        self, watched: ScoredSession, index: int, draft: Draft, retrievals: Sequence[Retrieval]
+        self, watched: ScoredSession, index: int, draft: _Draft, retrievals: Sequence[Retrieval]
     ) -> Retrieval | None:
         """Retrieve passages if a sentence has a token that is too unlikely."""
         (judged,), (row,) = watched.answers, watched.decoding.rows
@@ -192,31 +211,87 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
         return Retrieval(query, tuple(passages)) if any(passage.strip() for passage in passages) else None
 
 
-PromptBuilder = Callable[[str, Sequence[str]], RagPrompt]
-"""Function that builds a prompt from a question and passages."""
-
-
-def builder_of(monitor: Monitor, prompt: RagPrompt) -> PromptBuilder:
-    """Find the function that builds this prompt, system prompt included, from its question and passages."""
-
-    def build(question: str, passages: Sequence[str]) -> RagPrompt:
-        return monitor.prompt(question=question, context=passages, system=prompt.system)
-
-    with suppress(InputError):  # another chat template may take no system prompt
-        if build(prompt.question, prompt.passages) == prompt:
-            return build
-    raise InputError(
-        "expected a prompt of monitor.prompt(question=..., context=..., system=...), which can be built again with the "
-        "retrieved passages; found one with its own texts or another template. Pass "
-        "build_prompt=callable, which takes a question and passages and returns a prompt"
+def _continued(prompt: RagPrompt, token_ids: Sequence[int], text: str) -> RagPrompt:
+    """Build a prompt from which an answer continues: the prompt's ids, then those that are written already."""
+    return replace(
+        prompt,
+        with_context=prompt.with_context + text,
+        without_context=prompt.without_context + text,
+        with_context_ids=(*prompt.with_context_ids, *token_ids),
+        without_context_ids=(*prompt.without_context_ids, *token_ids),
     )
 
 
-def rebuilt(build: PromptBuilder, question: str, passages: Sequence[str]) -> RagPrompt:
-    """Build a prompt with retrieved passages, and check it."""
-    prompt = build(question, passages)
-    if not isinstance(prompt, RagPrompt):
-        raise WrongTypeError(f"build_prompt must return a RagPrompt; found {type(prompt).__name__}")
-    if not prompt.has_context:
-        raise InputError("build_prompt returned a prompt without passages; it must use the passages that it is given")
-    return prompt
+class _Draft:
+    """Answer as written so far, in parts; its prompt has the passages of all parts, each once.
+
+    The limit on tokens, which ``plan`` has for the first prompt, applies to all parts together.
+    """
+
+    def __init__(self, monitor: Monitor, prompt: RagPrompt, plan: GenerationSetup) -> None:
+        self.prompt = prompt
+        self.token_ids: list[int] = []  # of the response, without an end-of-text token
+        self.response_ids: list[int] = []  # with the end-of-text token that ended it
+        self.sampled_tokens = 0  # whether discarded or not
+        self._room = plan.config.max_length - len(prompt.with_context_ids)
+        self._monitor = monitor
+        self._plan = plan
+        self._parts: list[Report] = []
+
+    def next_session(self, prompt: RagPrompt) -> tuple[ScoredSession, GenerationSetup]:
+        """Make the session of the next part, after the text so far, under its own prompt, and the plan for it."""
+        limit = len(prompt.with_context_ids) + self._room
+        check_reach(self._monitor.model, [prompt], limit)
+        return self._monitor.session(_continued(prompt, self.token_ids, self.text)), plan_within(self._plan, limit)
+
+    @property
+    def text(self) -> str:
+        """The response so far."""
+        return "".join(part.response for part in self._parts)
+
+    @property
+    def sentences(self) -> tuple[SentenceScore, ...]:
+        """The sentences so far."""
+        return tuple(sentence for part in self._parts for sentence in part.sentences)
+
+    def add(self, part: Report) -> None:
+        """Append a part, given as the report under its own prompt, of all tokens that are kept."""
+        passages = tuple(dict.fromkeys((*self.prompt.passages, *part.prompt.passages)))
+        self.prompt = replace(self.prompt, passages=passages)
+        moved = tuple(self.placed(sentence, part.prompt) for sentence in part.sentences)
+        tokens = replace(part.tokens, char_spans=part.tokens.char_spans + len(self.text))
+        self._parts.append(replace(part, sentences=moved, tokens=tokens))
+        self.token_ids += part.tokens.token_ids.tolist()
+
+    def placed(self, sentence: SentenceScore, prompt: Query) -> SentenceScore:
+        """Place the characters, tokens and evidence of a sentence of the next part in the whole answer."""
+        if not self._parts and prompt.passages == self.prompt.passages:
+            return sentence
+        known = list(dict.fromkeys((*self.prompt.passages, *prompt.passages)))
+        places, evidence = [known.index(passage) for passage in prompt.passages], sentence.evidence
+        return replace(
+            sentence.moved(characters=len(self.text), tokens=len(self.token_ids)),
+            evidence=evidence and replace(evidence, passage=places[evidence.passage]),
+            contrasts=tuple(replace(c, passage=places[c.passage]) for c in sentence.contrasts),
+        )
+
+    def placed_event(self, event: SentenceEvent, prompt: Query) -> SentenceEvent:
+        """Place the event of a sentence of the next part in the whole answer."""
+        before = self.text if event.sentence.start == len(event.lead) else ""
+        lead = before[len(before.rstrip()) :] + event.lead
+        return replace(event, sentence=self.placed(event.sentence, prompt), lead=lead)
+
+    def report(self, *, stop: str | None, seconds: float | None) -> Report:
+        """Build the report of all parts as one answer."""
+        tokens = [part.tokens for part in self._parts]
+        spans = [span for part in tokens for span in part.char_spans]
+        return Report(
+            prompt=self.prompt,
+            response=self.text,
+            sentences=self.sentences,
+            tokens=TokenSignals.concatenate(tokens, text=self.text, char_spans=spans),
+            stop=stop,
+            seconds=seconds,
+            monitor=self._parts[0].monitor if self._parts else None,
+            answer_scale=self._parts[0].answer_scale if self._parts else None,
+        )

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from fod.config import REPAIR, SEARCH, FODConfig, RepairConfig, RetryRequest, Threshold, decoder_thresholds
-from fod.draft import Reveal, VerifiedReveal, Writing, reveal_of
+import torch
+
+from fod.branch_proposer import BranchProposer, full_stop_of
+from fod.config import REPAIR, SEARCH, FODConfig, RepairConfig, Threshold, decoder_thresholds
 from fod.drop_in import AnswerGenerator, GeneratorOutput, require_scores
-from fod.search import SearchResult
-from syncheck import Event, Monitor, NoticeEvent, RagPrompt, Report
+from fod.proposers import SentenceProposer
+from fod.repair import repair
+from fod.reveal import VerifiedReveal, drawn
+from fod.search import Progress, Returning, SearchResult, walk
+from syncheck import Event, Monitor, NoticeEvent, RagPrompt
 from syncheck.base.errors import InputError, WrongTypeError
-from syncheck.decoding import GenerationSetup, require_rewindable, seeded_generator
+from syncheck.decoding import GenerationSetup, ScoredSession, require_rewindable, seeded_generator
 from syncheck.results import TraceNode
 
 if TYPE_CHECKING:
@@ -25,8 +30,7 @@ class FODOutput(GeneratorOutput):
     """The result of ``generate(return_dict_in_generate=True)``; see :class:`fod.GeneratorOutput`."""
 
     search: SearchResult = field(default=None)  # type: ignore[assignment]
-    """Course of the search: sentences that were taken back, and the samples of each round. If ``on_exhausted``
-    continued the answer, that of its last part."""
+    """Course of the search: sentences that were taken back, and the samples of each round."""
     marked: tuple[int, ...] = field(default=None)  # type: ignore[arg-type]
     """Indices of the report's sentences that were kept although they did not pass (``on_exhausted="annotate"``)."""
     trace: tuple[TraceNode, ...] = field(default=None)  # type: ignore[arg-type]
@@ -113,75 +117,52 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         self.config = replace(chosen, **given)
         self.thresholds = decoder_thresholds(monitor, self.config)
 
-    def stream(
-        self, prompt: RagPrompt, *, seed: int = 0, reveal: Literal["verified", "immediate"] = "verified", **kwargs: Any
-    ) -> Iterator[Event]:
-        """Generate an answer and yield its sentences; arguments as in :meth:`generate`.
-
-        With ``reveal="verified"``, a sentence comes when it can no longer be taken back: in stage 1 after it is scored,
-        in stage 2 when all beams share it. With ``"immediate"``, the best answer so far is shown after every step, and
-        a :class:`syncheck.RetractEvent` takes back sentences that are no longer part of it; any other ``reveal`` raises
-        InputError. Closing the stream ends the generation.
-
-        Yields
-        ------
-        SentenceEvent, RetractEvent, NoticeEvent, EndEvent
-            One :class:`syncheck.EndEvent`, the last, with the ``output``.
-        """
-        make = reveal_of(reveal)
-        return self._streamed(prompt, kwargs, lambda one, plan: self._told(one, plan, seed, make))
-
-    def _told(
-        self, prompt: RagPrompt, plan: GenerationSetup, seed: int, reveal: Callable[[], Reveal] = VerifiedReveal
-    ) -> Generator[Event, None, FODOutput]:
+    def _told(self, prompt: RagPrompt, plan: GenerationSetup, seed: int) -> Generator[Event, None, FODOutput]:
         started = time.perf_counter()
-        generator = seeded_generator(self.monitor.model, seed)
-        writing = Writing(self.monitor, prompt, plan, self.config, self.thresholds, generator)
-        while True:
-            result = yield from writing.next_part(reveal())
-            report = writing.report(stop=result.stop, seconds=time.perf_counter() - started)
-            is_stuck = result.stop == "nothing_passed" and result.beam.stop is None
-            reply = self._reply(writing, report) if is_stuck else None
-            if not isinstance(reply, RagPrompt):
-                break
-            writing.current = reply
-        ids, message = writing.response_ids, None
-        stop = "handed_over" if callable(self.config.on_exhausted) and reply else "abstained"
-        if not reply and result.stop != "not_finite":
-            reply, stop = self.config.completion(report)
-        if reply:
-            message = reply if not report.response else f" {reply.lstrip()}"
+        generator, show = seeded_generator(self.monitor.model, seed), VerifiedReveal()
+        with self.monitor.session(prompt) as watched:
+            propose, steps = self._searching(watched, plan, generator)
+            for progress in steps:
+                yield from show(progress)
+            result = steps.value
+            yield from show(Progress((result.beam,)))
+            report = propose.report(result.beam, stop=result.stop, seconds=time.perf_counter() - started)
+        ids, text, stop = propose.response_ids(result.beam), "", "abstained"
+        is_stuck = result.stop == "nothing_passed" and result.beam.stop is None
+        if is_stuck and self.config.on_exhausted == "abstain":
+            text = self.config.message
+        if not text and result.stop != "not_finite":
+            text, stop = self.config.completion(report)
+        message = None
+        if text:
+            message = text if not report.response else f" {text.lstrip()}"
             report = replace(report, response=report.response + message, stop=stop)
             added = self.tokenizer(message, add_special_tokens=False)["input_ids"]
-            ids = [*writing.token_ids, *added]  # without an end-of-text token before the message
+            ids = [*report.tokens.token_ids.tolist(), *added]  # without an end-of-text token before the message
             yield NoticeEvent(message, tuple(added))
         return FODOutput(
             sequences=self._sequences(prompt, ids),
             report=report,
-            sampled_tokens=writing.sampled_tokens,
-            dropped=tuple(writing.dropped),
+            sampled_tokens=propose.sampled_tokens,
+            dropped=result.dropped,
             message=message,
             thresholds=self.thresholds,
             search=result,
-            marked=tuple(writing.marked),
-            trace=tuple(writing.trace),
+            marked=result.beam.marked,
+            trace=drawn(result, self.config, self.thresholds),
         )
 
-    def _reply(self, writing: Writing, report: Report) -> RagPrompt | str | None:
-        """Choose what continues an answer after which no continuation passed."""
-        asked = self.config.on_exhausted
-        if asked == "abstain":
-            return self.config.message
-        if not callable(asked) or writing.is_full or writing.parts > self.config.max_retries:
-            return None
-        reply = asked(RetryRequest(writing.current, report, writing.rejected, writing.parts - 1))
-        if reply is not None and not isinstance(reply, RagPrompt | str):
-            raise WrongTypeError(
-                f"on_exhausted must return a RagPrompt, a string or None; found {type(reply).__name__}"
-            )
-        if isinstance(reply, RagPrompt) and not reply.has_context:
-            raise InputError("on_exhausted returned a prompt without passages; pass some, or return None to stop")
-        return reply
+    def _searching(
+        self, watched: ScoredSession, plan: GenerationSetup, generator: torch.Generator
+    ) -> tuple[SentenceProposer | BranchProposer, Returning[Progress, SearchResult]]:
+        """Make what proposes sentences, and the search or the repair of them."""
+        config = self.config
+        if isinstance(config, FODConfig):
+            proposer = SentenceProposer(watched, plan, config, generator=generator)
+            return proposer, Returning(walk(proposer, config, self.thresholds))
+        stop = full_stop_of(self.tokenizer)
+        branches = BranchProposer(watched, plan, config, full_stop=stop, generator=generator)
+        return branches, Returning(repair(branches, config, self.thresholds))
 
 
 class BacktrackGenerator(FODGenerator):

@@ -47,8 +47,8 @@ def repair(
     ``thresholds`` are those of greedy sentences (``backtrack``) and of branches (``prune``). With
     ``config.on_exhausted="annotate"``, a greedy sentence is kept and marked when nothing passes.
 
-    Yields a :class:`fod.Progress` after each sentence, and before one is replaced, hidden or marked; returns a
-    :class:`fod.SearchResult` with a round for each sentence: the greedy one, then its branches.
+    Yields a :class:`fod.Progress` after each sentence; returns a :class:`fod.SearchResult` with a round for each
+    sentence: the greedy one, then its branches.
 
     Notes
     -----
@@ -83,22 +83,19 @@ def repair_steps(config: RepairConfig, thresholds: Thresholds) -> Steps:
     while len(beam.sentences) < config.max_sentences:
         proposal = yield Wanted((beam,))
         if proposal is None:
-            return (yield from _ended(beam, settled, "budget", dropped, rounds))
+            return _ended(beam, settled, "budget", dropped, rounds)
         (written,) = proposal
         candidates, passed, before = [written], [written], beam
         is_over = False
         if may_stay(written, tau_1):
             beam = beam.extended(written)
         else:
-            is_low = not all(passes(s, tau_1) for s in written.sentences)
-            why = "below the threshold" if is_low else written.fault
-            yield Progress((beam,), beam.extended(written), why, waiting=_waiting(beam, settled))
             branches: Sequence[Candidate] | None = ()
             if not _is_hopeless(written, config):
                 branches = yield Wanted((beam,), in_place=True)
             if branches is None:
                 rounds.append(Round((written,), (), (beam,)))
-                return (yield from _ended(beam, settled, "budget", dropped + written.sentences, rounds))
+                return _ended(beam, settled, "budget", dropped + written.sentences, rounds)
             candidates += branches
             passed = [c for c in branches if c.sentences and may_stay(c, tau_2) and not _repeats(c, beam)]
             if passed:
@@ -117,24 +114,18 @@ def repair_steps(config: RepairConfig, thresholds: Thresholds) -> Steps:
         is_announced = config.guards and passed and added and all(map(announces, added))
         if not is_announced and (added or settled is before):
             settled = beam
-        yield Progress((beam,), waiting=_waiting(beam, settled))
+        yield Progress((beam,), waiting=len(beam.sentences) - len(settled.sentences))
         if is_over or beam.stop is not None:
-            return (yield from _ended(beam, settled, beam.stop or "nothing_passed", dropped, rounds))
-    return (yield from _ended(beam, settled, "max_sentences", dropped, rounds))
-
-
-def _waiting(beam: Beam, settled: Beam) -> int:
-    return len(beam.sentences) - len(settled.sentences)
+            return _ended(beam, settled, beam.stop or "nothing_passed", dropped, rounds)
+    return _ended(beam, settled, "max_sentences", dropped, rounds)
 
 
 def _ended(
     beam: Beam, settled: Beam, stop: StopReason, dropped: Sequence[SentenceScore], rounds: Sequence[Round]
-) -> Generator[Progress, None, SearchResult]:
+) -> SearchResult:
     """Build the result, without announcements that nothing follows."""
     if hidden := beam.sentences[len(settled.sentences) :]:
-        dropped, kept = (*dropped, *hidden), settled.hiding_rest(beam)
-        yield Progress((kept,), beam, _NOTHING_FOLLOWS)
-        beam = kept
+        dropped, beam = (*dropped, *hidden), settled.hiding_rest(beam)
     return SearchResult(beam, stop, bool(dropped), tuple(dropped), tuple(rounds))
 
 

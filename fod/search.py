@@ -34,7 +34,7 @@ class Candidate:
     sentences: tuple[SentenceScore, ...]
     """Empty if the text ended at once; more than one if the end of the text closed several."""
     token_ids: tuple[int, ...]
-    """Tokens appended to the beam, without an end-of-text token; -1 for each where a server does not tell its id."""
+    """Tokens appended to the beam, without an end-of-text token; none before a server, which tells only text."""
     stop: CandidateStop | None
     """Why the text cannot continue; None if it can."""
     handle: Handle
@@ -136,10 +136,6 @@ class Progress:
     """The beams that are kept after a step of the search."""
 
     beams: tuple[Beam, ...]
-    tried: Beam | None = None
-    """The greedy answer with a sentence that has just been taken back, if one has."""
-    reason: str = "below the threshold"
-    """Why the sentence was taken back."""
     waiting: int = 0
     """How many sentences at the end may still be left out, since they announce what may not come."""
 
@@ -361,7 +357,6 @@ def _greedy(
             return beam, (), "budget"
         (candidate,) = candidates
         if not may_stay(candidate, tau_1):
-            yield Progress((beam,), beam.extended(candidate))
             return beam, candidate.sentences, None
         beam = beam.extended(candidate)
         yield Progress((beam,))

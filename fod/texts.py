@@ -9,23 +9,18 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapp
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Literal
+from typing import Any
 
 from fod.config import FODConfig, RepairConfig
-from fod.continuation import LIKELIEST, Continuation, TextBranch, WrittenText, branches_of, text_of
+from fod.continuation import Continuation, WrittenText
 from fod.proposers import Proposer
 from fod.search import Beam, Candidate, Wanted
 from syncheck.base.errors import InputError
 from syncheck.decoding import check_count
-from syncheck.results import ContinuationRequest, Piece, TraceNode
+from syncheck.results import ContinuationRequest, Piece
 
 _USAGE_SECONDS = 2.0
 """How long the numbers of tokens are waited for after the end of a text."""
-REASK = (
-    "A sentence of your last answer is not supported by the passages: “{sentence}” {evidence}Answer again, and state "
-    "only what the passages say."
-)
-"""The instruction of another try."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +30,7 @@ class Budget:
     samples: int | None = None
     """Number of sampled sentences."""
     rounds: int | None = None
-    """Number of rounds of samples, or of further tries."""
+    """Number of rounds of samples."""
     tokens: int | None = None
     """Number of tokens that are written, those of rejected sentences included."""
     seconds: float | None = None
@@ -57,22 +52,14 @@ class Spent:
     samples: int = 0
     rounds: int = 0
     prompt_tokens: int = 0
-    cached_tokens: int = 0
-    """Tokens of prompts that the server took from its cache, as far as it says so."""
-    cached_of: int = 0
-    """Tokens of the prompts of which it says so: with most servers, those of requests read to their end."""
+    """Tokens of the prompts; none of a request whose tokens the server does not report."""
     completion_tokens: int = 0
-    is_exact: bool = True
-    """False if the server did not report the tokens of a request; its pieces then count as one token each, and its
-    prompt as none."""
+    """Tokens that were written; a piece counts as one where the server does not report them."""
 
     def add(self, request: _Count) -> None:
         """Add the tokens of a request that is over."""
         self.prompt_tokens += request.prompt
-        self.cached_tokens += request.cached or 0
-        self.cached_of += 0 if request.cached is None else request.prompt
         self.completion_tokens += request.total
-        self.is_exact &= None in request.told or (bool(request.told) and request.told >= request.written.keys())
 
 
 class _Count:
@@ -80,25 +67,21 @@ class _Count:
 
     def __init__(self) -> None:
         self.written: Counter[int | None] = Counter()  # by sample; under None, by all together
-        self.told: set[int | None] = set()  # of which the server has reported
+        self.is_whole = False  # if the server has reported those of all together
         self.prompt = 0
-        self.cached: int | None = None
 
     @property
     def total(self) -> int:
         """Number of tokens of all samples."""
-        return self.written[None] if None in self.told else self.written.total()
+        return self.written[None] if self.is_whole else self.written.total()
 
     def add(self, piece: Piece) -> int:
         """Count a piece, and tell how many tokens its sample has."""
         self.written[piece.sample] += bool(piece.text)
         if (usage := piece.usage) is not None:
-            details = usage.get("prompt_tokens_details")
             self.prompt = max(self.prompt, _number(usage, "prompt_tokens"))
-            if isinstance(details, Mapping) and "cached_tokens" in details:
-                self.cached = max(self.cached or 0, _number(details, "cached_tokens"))
             self.written[piece.sample] = _number(usage, "completion_tokens")
-            self.told.add(piece.sample)
+            self.is_whole |= piece.sample is None
         return self.written[piece.sample]
 
 
@@ -120,8 +103,8 @@ async def _read_usage(pieces: AsyncGenerator[object]) -> None:
 
 
 async def _read(pieces: AsyncGenerator[tuple[Piece, int]], continuation: Continuation) -> None:
-    """Read pieces until the next sentence is whole, there is none, or a branch is given up."""
-    while not continuation.is_due and not continuation.is_too_long:
+    """Read pieces until the next sentence is whole or there is none."""
+    while not continuation.is_due:
         arrived = await anext(pieces, None)
         if arrived is None:
             continuation.end()
@@ -146,11 +129,11 @@ class TextProposer(Proposer[FODConfig | RepairConfig]):
     """Proposes sentences that a server writes; what :class:`fod.search.Wanted` asks for.
 
     ``reader`` is a verifier's ``continuations`` of the question, ``ask`` gives the pieces of a request and is closed to
-    cancel it, and ``in_thread`` runs the scoring. ``in_place`` is what is asked for in place of a failing sentence.
+    cancel it, and ``in_thread`` runs the scoring. Nothing is proposed in place of a failing sentence.
     Unless the server ``takes_n``, each sample is a request.
 
     ``ended`` says why the budget has ended, if it has; ``unfinished`` is then the text of the stream that was not
-    proposed. ``unbranched`` are failing sentences that could not be branched, with the reason.
+    proposed.
     """
 
     def __init__(
@@ -161,7 +144,6 @@ class TextProposer(Proposer[FODConfig | RepairConfig]):
         budget: Budget,
         *,
         seed: int,
-        in_place: Literal["reask", "branch"] | None,
         takes_n: bool = True,
         in_thread: Callable[..., Awaitable[Any]],
     ) -> None:
@@ -169,17 +151,14 @@ class TextProposer(Proposer[FODConfig | RepairConfig]):
         self._ask = ask
         self._budget = budget
         self._seed = seed
-        self._in_place = in_place
         self._takes_n = takes_n
         self._in_thread = in_thread
         self._until = None if budget.seconds is None else time.monotonic() + budget.seconds
         self._stream: tuple[AsyncGenerator[tuple[Piece, int]], Continuation] | None = None
         self._counts: list[_Count] = []  # of open requests
-        self._greedy_text: WrittenText | None = None
         self.spent = Spent()
         self.ended: str | None = None
         self.unfinished = ""
-        self.unbranched: list[TraceNode] = []
 
     async def __call__(self, wanted: Wanted) -> list[Candidate] | None:
         """Propose candidates; None if the budget has ended."""
@@ -215,29 +194,20 @@ class TextProposer(Proposer[FODConfig | RepairConfig]):
 
     async def _proposed(self, wanted: Wanted) -> list[Candidate]:
         self._round += 1
-        if wanted.in_place and self._in_place is None:
+        if wanted.in_place:
             return []
-        if wanted.samples is None and not wanted.in_place:
+        if wanted.samples is None:
             self._greedy = None
-            self._greedy_text = await self._next(wanted.beams[0])
-            written = [(0, self._greedy_text)]
+            written = [(0, await self._next(wanted.beams[0]))]
             (self._greedy,) = candidates = await self._in_thread(self._judged, wanted.beams, written, guards=False)
             return list(candidates)
         await self.close()
-        if wanted.in_place and self._in_place == "branch":
-            branches = self._branches()
-            if not branches:
-                return []
-            self._begin_round(len(branches))
-            asked = [self._branch(wanted.beams[0], branch) for branch in branches]
-            sampled = [[one for branch in await _together(asked) for one in branch]]
-        else:
-            each = wanted.samples or 1
-            self._begin_round(each * len(wanted.beams))
-            size, count = (each, 1) if self._takes_n else (1, each)
-            asked = [self._samples(beam, size, wanted) for beam in wanted.beams for _ in range(count)]
-            texts = await _together(asked)
-            sampled = [list(chain(*texts[first : first + count])) for first in range(0, len(texts), count)]
+        each = wanted.samples
+        self._begin_round(each * len(wanted.beams))
+        size, count = (each, 1) if self._takes_n else (1, each)
+        asked = [self._samples(beam, size) for beam in wanted.beams for _ in range(count)]
+        texts = await _together(asked)
+        sampled = [list(chain(*texts[first : first + count])) for first in range(0, len(texts), count)]
         different: dict[tuple[int, str, object], WrittenText] = {}
         for parent, samples in enumerate(sampled):
             for one in samples:
@@ -258,23 +228,15 @@ class TextProposer(Proposer[FODConfig | RepairConfig]):
         """Read the next sentence of the stream, which is opened if it is not."""
         if self._stream is None:
             request = self._request(beam, temperature=self._config.temperature if self._config.sample_first else None)
-            request = replace(request, likeliest=LIKELIEST if self._in_place == "branch" else 0)
             self._stream = self._pieces(request), Continuation(self._reader.segmenter(request.beginning))
         pieces, continuation = self._stream
         await _read(pieces, continuation)
         return continuation.take()
 
-    async def _samples(self, beam: Beam, each: int, wanted: Wanted) -> list[WrittenText]:
-        """Ask for sentences after a beam, in place of the last greedy one with ``wanted.in_place``."""
-        if wanted.in_place:
-            assert self._greedy is not None
-            evidence = next((s.evidence.text for s in self._greedy.sentences if s.evidence is not None), None)
-            told = "" if evidence is None else f"The passages say: “{evidence}” "
-            instruction = REASK.format(sentence=self._greedy.text.strip(), evidence=told)
-            request = replace(self._request(beam), samples=1, instruction=instruction)
-        else:
-            config = self._config
-            request = replace(self._request(beam), samples=each, temperature=config.temperature, top_p=config.top_p)
+    async def _samples(self, beam: Beam, each: int) -> list[WrittenText]:
+        """Ask for sentences after a beam."""
+        config = self._config
+        request = replace(self._request(beam), samples=each, temperature=config.temperature, top_p=config.top_p)
         samples: dict[int, Continuation] = {}
         async with aclosing(self._pieces(request)) as pieces:
             async for piece, tokens in pieces:
@@ -294,31 +256,6 @@ class TextProposer(Proposer[FODConfig | RepairConfig]):
             if not one.is_due:
                 one.end()
         return [one.take() for one in arrived]
-
-    def _branches(self) -> list[TextBranch]:
-        """Branch the last greedy sentence."""
-        assert self._greedy_text is not None and isinstance(self._config, RepairConfig)
-        written = self._greedy_text
-        if written.tokens is None:
-            reason = "no branches: the tokens that the server tells do not spell its text"
-            self.unbranched.append(TraceNode(written.own.strip(), None, "pruned", reason))
-            return []
-        if not any(token.likeliest for token in written.tokens):
-            raise InputError(
-                "repair='branch' needs the log-probabilities of the likeliest tokens, and the server's pieces have "
-                "none; choose another repair, or a server that tells them"
-            )
-        return branches_of(written.tokens, self._config)
-
-    async def _branch(self, beam: Beam, branch: TextBranch) -> list[WrittenText]:
-        """Continue a branch with the likeliest tokens; nothing if it becomes too long."""
-        request = self._request(beam)
-        beginning, tokens = request.beginning + text_of(branch), request.tokens + len(branch)
-        request = replace(request, beginning=beginning, samples=1, temperature=0.0, tokens=tokens, likeliest=1)
-        continuation = Continuation(self._reader.segmenter("".join(map(self._text_of, beam.handles))), branch)
-        async with aclosing(self._pieces(request)) as pieces:
-            await _read(pieces, continuation)
-        return [] if continuation.is_too_long else [continuation.take()]
 
     def _request(self, beam: Beam, *, temperature: float | None = None) -> ContinuationRequest:
         """Ask for what comes after the text of a beam, hidden sentences included."""

@@ -10,21 +10,18 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal, Protocol
 
 from fod.config import FODConfig, RepairConfig, Thresholds, decoder_thresholds
-from fod.draft import drawn, reveal_of
 from fod.repair import repair_steps
+from fod.reveal import VerifiedReveal, drawn
 from fod.search import Progress, SearchResult, Wanted, search_steps
 from fod.texts import Budget, Spent, TextProposer
 from syncheck import EndEvent, Event, NoticeEvent, Report, SentenceScore, Verifier
 from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.decoding import check_choice
-from syncheck.results import ContinuationRequest, HiddenSpan, Piece, Reveal, TraceNode
+from syncheck.results import ContinuationRequest, HiddenSpan, Piece, TraceNode
 
-RepairPolicy = Literal["search", "branch", "drop", "reask", "mark"]
-"""What follows a sentence of the stream below tau_1. ``search``: stage 2 of Algorithm 1. ``branch``: it is written
-again from its first token on, or cut short, as :func:`fod.repair` does, which needs a server that tells
-log-probabilities. ``drop``: it is left out, and the model goes on after it. ``reask``: one more try, with the sentence
-and its evidence in the instruction. ``mark``: it is kept and marked. If no branch or other try passes, the sentence is
-left out."""
+RepairPolicy = Literal["search", "drop", "mark"]
+"""What follows a sentence of the stream below tau_1. ``search``: stage 2 of Algorithm 1. ``drop``: it is left
+out, and the model goes on after it. ``mark``: it is kept and marked."""
 
 
 class ContinueFrom(Protocol):
@@ -66,8 +63,8 @@ class UpstreamFOD:
     continuations of the verified sentences are asked for and searched as by :func:`fod.search`; or another ``repair``
     takes its place, as in :func:`fod.repair`.
 
-    A config that does not belong to ``repair``, or with a callable ``on_exhausted``, raises InputError; a verifier
-    without an aggregator, or without a calibrated threshold where one is requested, NotReadyError.
+    A config that does not belong to ``repair`` raises InputError; a verifier without an aggregator,
+    or without a calibrated threshold where one is requested, NotReadyError.
 
     Examples
     --------
@@ -87,8 +84,8 @@ class UpstreamFOD:
     """What follows a failing sentence."""
     config: FODConfig | RepairConfig | None = None
     """A :class:`fod.FODConfig` for ``search``, a :class:`fod.RepairConfig` for the others, of which ``max_skips``
-    limits the sentences that are left out; None takes the defaults. Of the parameters about tokens, ``alpha`` and
-    ``lookup`` have no effect, and the others only with ``branch``."""
+    limits the sentences that are left out; None takes the defaults. The parameters about tokens have no
+    effect."""
     budget: Budget | None = None
     """What the server may spend on one answer; None is without limit."""
     in_thread: Callable[..., Awaitable[Any]] = asyncio.to_thread
@@ -106,26 +103,21 @@ class UpstreamFOD:
             found = type(self.config).__name__
             raise InputError(f"repair={self.repair!r} takes a {kind.__name__}; found a {found}")
         chosen: FODConfig | RepairConfig = self.config or kind()
-        if callable(chosen.on_exhausted):
-            raise InputError(
-                "on_exhausted must be 'stop', 'abstain', 'annotate' or 'quote' before a server; found a callable"
-            )
         self.config = self._config = replace(chosen, on_exhausted="annotate") if self.repair == "mark" else chosen
         self.thresholds = decoder_thresholds(self.verifier, self._config)
 
-    async def stream_async(
-        self, *, passages: Any, question: str = "", seed: int = 0, reveal: Reveal = "verified"
-    ) -> AsyncGenerator[Event]:
-        """Yield the sentences of an answer; closing the stream cancels the work of the server.
+    async def stream_async(self, *, passages: Any, question: str = "", seed: int = 0) -> AsyncGenerator[Event]:
+        """Yield the sentences of an answer, each when it can no longer be taken back.
 
-        Arguments are as in :meth:`syncheck.Verifier.check` and :meth:`fod.FODGenerator.stream`.
+        Closing the stream cancels the work of the server. Arguments are as in :meth:`syncheck.Verifier.check` and
+        :meth:`fod.FODGenerator.stream`.
 
         Yields
         ------
-        SentenceEvent, RetractEvent, NoticeEvent, EndEvent
+        SentenceEvent, NoticeEvent, EndEvent
             One :class:`syncheck.EndEvent`, the last, with an :class:`fod.UpstreamOutput`.
         """
-        show = reveal_of(reveal)()
+        show = VerifiedReveal()
         started = time.perf_counter()
         query = self.verifier.query(question=question, passages=passages)
         reader = await self.in_thread(self.verifier.continuations, query)
@@ -135,7 +127,6 @@ class UpstreamFOD:
             self._config,
             self.budget or Budget(),
             seed=seed,
-            in_place=self.repair if self.repair in ("reask", "branch") else None,
             takes_n=getattr(self.continue_from, "takes_n", True),
             in_thread=self.in_thread,
         )
@@ -166,7 +157,7 @@ class UpstreamFOD:
             report = replace(report, response=report.response + said, stop=stop)
             yield NoticeEvent(said, ())
         report = replace(report, seconds=time.perf_counter() - started)
-        trace = (*drawn(result, self._config, self.thresholds), *propose.unbranched)
+        trace = drawn(result, self._config, self.thresholds)
         if propose.ended is not None:
             trace = (*trace, TraceNode(propose.unfinished, None, "taken_back", propose.ended))
         how = result, trace, result.dropped, result.beam.marked, message, self.thresholds, propose.spent
@@ -187,7 +178,7 @@ class UpstreamFOD:
                 runner.run(events.aclose())
 
     async def generate_async(self, **options: Any) -> UpstreamOutput:
-        """Write a whole answer; arguments as in :meth:`stream_async`, without ``reveal``."""
+        """Write a whole answer; arguments as in :meth:`stream_async`."""
         async with aclosing(self.stream_async(**options)) as events:
             async for event in events:
                 if isinstance(event, EndEvent):

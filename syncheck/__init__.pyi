@@ -11,7 +11,6 @@ from .results.events import (
     EndEvent as EndEvent,
     Event as Event,
     NoticeEvent as NoticeEvent,
-    RetractEvent as RetractEvent,
     SentenceEvent as SentenceEvent,
     TokenEvent as TokenEvent,
 )

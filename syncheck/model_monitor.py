@@ -137,7 +137,7 @@ class ModelMonitor(MonitorParts):
         check_count(lookup, "lookup", least=0)
         if num_return_sequences is not None:
             kwargs["num_return_sequences"] = num_return_sequences
-        plan = prepare_generation(self.model, given, called=self.generate, **{"tokenizer": self.tokenizer, **kwargs})
+        plan = prepare_generation(self.model, given, **{"tokenizer": self.tokenizer, **kwargs})
         each = plan.config.num_return_sequences or 1
         with self.session([prompt for prompt in given for _ in range(each)]) as watched:
             for _ in watched.decode(plan, generator=generator, stop_below=stop_below, lookup=lookup):
@@ -185,7 +185,7 @@ class ModelMonitor(MonitorParts):
         check_choice(reveal, "reveal", Reveal)
         check_stop_below(stop_below, has_scores=self.aggregator is not None)
         check_count(lookup, "lookup", least=0)
-        plan = prepare_generation(self.model, prompt, called=self.stream, **{"tokenizer": self.tokenizer, **kwargs})
+        plan = prepare_generation(self.model, prompt, **{"tokenizer": self.tokenizer, **kwargs})
         if (plan.config.num_return_sequences or 1) > 1:
             raise InputError("a stream is of one response; use generate for several")
         with self.session(prompt) as watched:
@@ -343,25 +343,16 @@ class ModelMonitor(MonitorParts):
         reports = {i: answer.report(given[i].transcript, stop=None, seconds=seconds) for i, answer, seconds in answers}
         return [reports[i] for i in range(len(given))]
 
-    def replay(
-        self,
-        prompt: RagPrompt,
-        response: str | None = None,
-        *,
-        response_token_ids: Sequence[int] | None = None,
-        sentences: Sequence[str] | None = None,
-    ) -> ScoredAnswer:
-        """Measure and score a given response as :meth:`score` does, and return the signals of its sentences as well."""
-        given = self.read(prompt, response, response_token_ids=response_token_ids, sentences=sentences)
-        return replay.replay(self, [prompt], [given])[0]
+    def replay(self, prompt: RagPrompt, response: str | GivenResponse) -> ScoredAnswer:
+        """Measure and score a response, and return the signals of its sentences as well; see :meth:`replay_batch`."""
+        given = replay.read_responses(self, [prompt], [response], None, None)
+        return replay.replay(self, [prompt], given)[0]
 
     def replay_batch(
         self,
         prompts: Sequence[RagPrompt],
-        responses: Sequence[str | GivenResponse] | None = None,
+        responses: Sequence[str | GivenResponse],
         *,
-        response_token_ids: Sequence[Sequence[int]] | None = None,
-        sentences: Sequence[Sequence[str]] | None = None,
         batch_size: int = 16,
         on_failure: Callable[[int, str], None] | None = None,
     ) -> Iterator[tuple[int, ScoredAnswer]]:
@@ -369,10 +360,10 @@ class ModelMonitor(MonitorParts):
 
         Parameters
         ----------
-        prompts, response_token_ids, sentences, batch_size
+        prompts, batch_size
             As in :meth:`score_batch`.
         responses
-            Texts, or responses from :meth:`read`.
+            Texts, or responses from :meth:`read`, which also reads token ids and sentences.
         on_failure
             None lets an error of the model's forward pass propagate. Otherwise a batch that fails, for example for
             lack of memory, is replayed in halves, and this function is called with the index of each response that
@@ -393,7 +384,7 @@ class ModelMonitor(MonitorParts):
         >>> for index, answer in monitor.replay_batch(prompts, responses):  # doctest: +SKIP
         ...     print(responses[index], [signals.kl.mean() for signals in answer.signals])
         """
-        given = replay.read_responses(self, prompts, responses, response_token_ids, sentences)
+        given = replay.read_responses(self, prompts, responses, None, None)
         answers = replay.replay_batches(self, prompts, given, batch_size=batch_size, on_failure=on_failure)
         return ((place, answer) for place, answer, _ in answers)
 

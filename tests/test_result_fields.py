@@ -84,7 +84,6 @@ def test_each_reason_to_stop_is_listed():
         *get_args(SearchStopReason),
         "below_threshold",
         "abstained",
-        "handed_over",
         "quoted",
     }
     assert set(rows("Why an answer ended")) == reasons

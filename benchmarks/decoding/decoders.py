@@ -9,7 +9,7 @@ from typing import Any
 
 from decoding.answers import DecodedAnswer
 from decoding.verified import require_verified
-from fod.baselines import AbstainGenerator, BestOfNGenerator, CADGenerator, RerankBy, RerankGenerator
+from fod.baselines import AbstainGenerator, BestOfNGenerator, CADGenerator, RewardName
 from fod.config import REPAIR, SEARCH, FODConfig, RepairConfig
 from fod.generator import BacktrackGenerator, FODGenerator
 from syncheck import Monitor, RagPrompt, Report
@@ -43,8 +43,8 @@ FOD_BRANCH = "FOD (branch)"
 GREEDY, CAD, ABSTAIN, BACKTRACK, FOD = "Greedy", "CAD", "Abstention", "FOD (BT)", "FOD (Full)"
 FOD_SHARED = "FOD (Full, S shared)"
 """FOD whose rounds sample S sentences whatever the number of beams, which the paper's do not."""
-RERANKINGS: dict[str, RerankBy] = {
-    "Reranking": "syncheck",
+RERANKINGS: dict[str, RewardName] = {
+    "Reranking": "mean",
     "Reranking (Likelihood)": "likelihood",
     "Reranking (Aligner)": "aligner",
 }
@@ -159,7 +159,7 @@ def candidates_for(fod_tokens: Sequence[int], answer_tokens: Sequence[float]) ->
 def reranking(monitor: Monitor, limits: DecodingLimits, *, candidates: int) -> Decode:
     """Return a decoder that samples answers once and lets each signal of :data:`RERANKINGS` choose among them."""
     models = (monitor.model, monitor.tokenizer, monitor)
-    rankers = {name: RerankGenerator(*models, by=by, samples=candidates) for name, by in RERANKINGS.items()}
+    rankers = {name: BestOfNGenerator(*models, reward=by, samples=candidates) for name, by in RERANKINGS.items()}
     sampler, *_ = rankers.values()
 
     def decode(prompt: RagPrompt, _: str) -> list[DecodedAnswer]:
@@ -170,7 +170,7 @@ def reranking(monitor: Monitor, limits: DecodingLimits, *, candidates: int) -> D
     return decode
 
 
-def _best(samples: Sequence[Report], ranker: RerankGenerator) -> Report:
+def _best(samples: Sequence[Report], ranker: BestOfNGenerator) -> Report:
     """Choose as the ranker does: the first answer with the highest reward."""
     rewards = [ranker.reward(report) for report in samples]
     return max(zip(rewards, samples, strict=True), key=lambda pair: -math.inf if pair[0] is None else pair[0])[1]

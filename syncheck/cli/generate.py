@@ -36,7 +36,7 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
     ),
     "fod-backtrack": ("backtrack_threshold", "max_sentences", "message"),
     "abstain": ("backtrack_threshold", "message"),
-    "rerank": ("temperature", "top_p", "samples", "rerank_by"),
+    "rerank": ("temperature", "top_p", "samples", "reward"),
     "best-of-n": ("temperature", "top_p", "samples", "reward"),
     "flare": ("flare_threshold", "max_retrievals", "passages"),
 }
@@ -62,10 +62,9 @@ def generate_options(add: Options) -> None:
     group = add.group("reranking and best of N", "for --decoder rerank and best-of-n")
     group("--samples N", "number of answers to choose from (6)")
     group(
-        "--rerank-by syncheck|likelihood|aligner",
-        "for rerank: choose by the mean score, log-probability or support (syncheck)",
+        "--reward mean|lowest|likelihood|aligner",
+        "choose by an answer's mean or lowest score, or its mean log-probability or support (mean)",
     )
-    group("--reward mean|lowest", "for best-of-n: choose by an answer's mean or lowest score (mean)")
     group = add.group("contrast", "for --decoder cad, and for fod with --propose branch")
     group("--alpha ALPHA", "strength of the contrast with the distribution without the passages (cad: 0.5; fod: 0.5)")
     group(
@@ -145,7 +144,7 @@ def generate(args: argparse.Namespace) -> int:
     if args.decoder == "flare" and not options.keys() >= {"flare_threshold", "passages"}:
         raise InputError("--decoder flare needs --flare-threshold P and --passages FILE to retrieve from")
     monitor = monitor_with_model(args, "generation")
-    if args.decoder in ("fod", "fod-backtrack", "abstain", "best-of-n") and monitor.aggregator is None:
+    if args.decoder in ("fod", "fod-backtrack", "abstain") and monitor.aggregator is None:
         raise NotReadyError(
             f"--decoder {args.decoder} needs a trained monitor; pass --monitor DIR, or leave --model out"
         )
@@ -198,9 +197,7 @@ def decoder(monitor: syncheck.Monitor, name: str, options: dict[str, Any]) -> An
 
     models = (monitor.model, monitor.tokenizer, monitor)
     other = {"abstain": {"backtrack_threshold": "threshold"}, "flare": {"flare_threshold": "threshold"}}.get(name, {})
-    given = {(other | {"rerank_by": "by"}).get(option, option): value for option, value in options.items()}
-    if name == "best-of-n":
-        return fod.BestOfNGenerator(*models, **{"reward": "mean"} | given)
+    given = {other.get(option, option): value for option, value in options.items()}
     if name == "fod":
         config = fod.RepairConfig if given.pop("propose", None) == "branch" else fod.FODConfig
         given |= {"guards": given["guards"] == "yes"} if "guards" in given else {}
@@ -209,7 +206,7 @@ def decoder(monitor: syncheck.Monitor, name: str, options: dict[str, Any]) -> An
         passages = read_passages(given.pop("passages"), option="--passages")
         return fod.FLAREGenerator(*models, retriever=fod.PassageIndex(passages), **given)
     generators: dict[str, Any] = {"fod-backtrack": fod.BacktrackGenerator, "abstain": fod.AbstainGenerator}
-    generators |= {"rerank": fod.RerankGenerator, "cad": fod.CADGenerator}
+    generators |= {name: fod.BestOfNGenerator for name in ("rerank", "best-of-n")} | {"cad": fod.CADGenerator}
     return generators[name](*models, **given)
 
 

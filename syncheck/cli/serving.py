@@ -64,13 +64,12 @@ def _add_decoder(add: Options) -> None:
         "or a last message of the assistant (chat)",
     )
     group(
-        "--repair search|branch|drop|reask|mark",
-        "after a sentence below tau 1: search over samples, write it again from its first token, drop it and go on, "
-        "ask again, or mark it (search)",
+        "--repair search|drop|mark",
+        "after a sentence below tau 1: search over samples, drop it and go on, or mark it (search)",
     )
     group("--samples N", "samples of a round of the search (6)")
     group("--beams N", "answers that are kept after a round (2)")
-    group("--rounds N", "largest number of rounds, or of further tries, for an answer (no limit)")
+    group("--rounds N", "largest number of rounds of the search for an answer (no limit)")
     group("--budget-samples N", "largest number of samples for an answer (no limit)")
     group("--budget-tokens N", "largest number of tokens for an answer, rejected ones included (no limit)")
     group("--budget-seconds SECONDS", "longest time for an answer, which then ends (no limit)")
@@ -189,7 +188,7 @@ def serve(args: argparse.Namespace) -> int:
     if monitor.aggregator is None:
         raise NotReadyError("serve needs a monitor that scores; pass --monitor DIR, or leave the other options out")
     plain: dict[str, Decoder] = {"greedy": partial(_plain, monitor, False), "sample": partial(_plain, monitor, True)}
-    of_fod = {name: partial(_by_fod, name, decoder(monitor, name, {})) for name in _SERVED if name not in plain}
+    of_fod = {name: partial(_by_fod, decoder(monitor, name, {})) for name in _SERVED if name not in plain}
     name = Path(args.model).name if args.model else "syncheck-kit"
     options = named(args, "failing max_new_tokens") | {"default": args.decoder, "name": name}
     return _serve(OwnModel(monitor, plain | of_fod, **options), args)
@@ -202,9 +201,8 @@ def _plain(
     return monitor.stream(prompt, reveal=reveal, generator=generator, do_sample=do_sample, **options)
 
 
-def _by_fod(name: str, built: Any, prompt: RagPrompt, *, reveal: Reveal, **options: Any) -> Iterator[Event]:
-    shown = {"reveal": reveal} if name == "fod" else {}  # the others show a sentence when it stays
-    events: Iterator[Event] = built.stream(prompt, do_sample=False, **shown, **options)
+def _by_fod(built: Any, prompt: RagPrompt, *, reveal: Reveal, **options: Any) -> Iterator[Event]:
+    events: Iterator[Event] = built.stream(prompt, do_sample=False, **options)  # each sentence once it stays
     return events
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
-from inspect import Parameter, signature
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
@@ -129,7 +127,6 @@ def prepare_generation(
     model: PreTrainedModel,
     prompts: RagPrompt | Sequence[RagPrompt],
     *,
-    called: Callable[..., object] | None = None,
     streamer: BaseStreamer | None = None,
     tokenizer: PreTrainedTokenizerBase | None = None,
     stop_strings: str | list[str] | None = None,
@@ -141,9 +138,6 @@ def prepare_generation(
     ----------
     prompts
         A prompt, or those of a batch; ``max_length`` then counts from the longest, as in ``generate``.
-    called
-        Method that the caller's user called with these arguments; the error for an unknown one names it and what it
-        takes.
     streamer
         Kept in the setup.
     tokenizer, stop_strings
@@ -197,20 +191,9 @@ def prepare_generation(
         unknown = [name for name in kwargs if repr(name) in str(error)] if "model_kwargs" in str(error) else []
         if not unknown:
             raise
-        raise InputError(_takes(called or model.generate, unknown[0], known=vars(config))) from error
+        raise InputError(f"neither this method nor model.generate takes an argument {unknown[0]!r}") from error
     check_reach(model, prompts, plan.config.max_length)
     return plan
-
-
-def _takes(called: Callable[..., object], unknown: str, *, known: Iterable[str]) -> str:
-    """Say that a method does not take an argument, and what it takes: its own, and ``known`` of ``generate``."""
-    own = [one.name for one in signature(called).parameters.values() if one.kind is Parameter.KEYWORD_ONLY]
-    owner = type(getattr(called, "__self__", None)).__name__
-    near = get_close_matches(unknown, [*own, *(name for name in known if not name.startswith("_"))], 1)
-    meant = f"; did you mean {near[0]!r}?" if near else "."
-    others = "the arguments of model.generate, such as max_new_tokens"
-    takes = f"{', '.join(own)}, and {others}" if own else others
-    return f"{owner}.{called.__name__} takes no argument {unknown!r}{meant} It takes {takes}"
 
 
 def _check_temperature(temperature: object, do_sample: object) -> None:

@@ -43,13 +43,12 @@ REMARKS: dict[Remark, str] = {
 
 _NO_ANSWER: Mapping[str | None, str] = {
     "abstained": "no answer: abstained",
-    "handed_over": "no answer: handed over",
     "quoted": "no answer: the passages are quoted",
     "nothing_passed": "no answer: no continuation passed",
     "backtracked": "no answer: its first sentence did not pass",
 }
 
-_GIVES_MESSAGE = ("abstained", "handed_over", "quoted")  # the answer ends with a text which the model did not write
+_GIVES_MESSAGE = ("abstained", "quoted")  # the answer ends with a text which the model did not write
 _SUPPORTS = 0.5  # support from which a passage counts as supporting a sentence, in [0, 1]
 _DIRECTIONS = {1: "higher is more faithful", -1: "higher is less faithful", 0: "either way"}
 

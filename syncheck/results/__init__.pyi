@@ -10,7 +10,6 @@ from .protocol import (
     Retract as Retract,
     Reveal as Reveal,
     Verified as Verified,
-    WrittenToken as WrittenToken,
     fold as fold,
     from_dict as from_dict,
     from_json as from_json,

@@ -52,15 +52,6 @@ class SentenceEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class RetractEvent:
-    """The last sentences of the stream are taken back; ``sentences`` are in the order of the text."""
-
-    sentences: tuple[SentenceScore, ...]
-    reason: str = ""
-    type: Literal["retract"] = "retract"
-
-
-@dataclass(frozen=True, slots=True)
 class NoticeEvent:
     """Text at the end of the answer that the model did not write, without a score: the message of an abstention."""
 
@@ -83,7 +74,7 @@ class EndEvent:
         return summary(self, repr(self.report))
 
 
-Event = TokenEvent | SentenceEvent | RetractEvent | NoticeEvent | EndEvent
+Event = TokenEvent | SentenceEvent | NoticeEvent | EndEvent
 
 
 _NOT_SENT = frozenset({"passages", "tokens", "spans"})
@@ -126,8 +117,6 @@ class EventWriter:
             self.append(event.text)
         elif isinstance(event, SentenceEvent):
             self.sentence(event.sentence, lead=event.lead, marked=event.marked)
-        elif isinstance(event, RetractEvent):
-            self.retract(len(event.sentences), event.reason)
         elif isinstance(event, NoticeEvent):
             self._show(event.text)
         elif isinstance(event, EndEvent):
@@ -204,7 +193,8 @@ def protocol_events(
 ) -> Iterator[ProtocolEvent]:
     """Turn the events of :meth:`syncheck.Monitor.stream`, or of a decoder's ``stream``, into those of the protocol.
 
-    The stream must have been called with the same ``reveal``; the other parameters are as in :class:`EventWriter`.
+    The stream must have been called with the same ``reveal``, if it takes one; the other parameters are as in
+    :class:`EventWriter`.
     """
     writer = EventWriter(passages, reveal=reveal, passage_ids=passage_ids)
     for event in events:

@@ -220,24 +220,8 @@ class ContinuationRequest:
     temperature: float | None = None
     top_p: float | None = None
     """Temperature and nucleus of the sampling; None leaves them to whoever asks the server."""
-    instruction: str = ""
-    """What the model is told beside the question, for this continuation alone; empty if nothing."""
     tokens: int = 0
     """Number of tokens of the beginning as far as it is known, for a limit on the tokens of the whole answer."""
-    likeliest: int = 0
-    """Number of likeliest tokens of each place that the pieces have to tell; 0 asks for no log-probabilities."""
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenToken:
-    """A token of a continuation, and what else the model might have written in its place."""
-
-    data: bytes
-    """Its text in UTF-8, of which it may be a part that is no whole character."""
-    log_prob: float
-    """Its log-probability, in nats."""
-    likeliest: tuple[tuple[bytes, float], ...] = ()
-    """The likeliest tokens of the place, perhaps itself among them, with their log-probabilities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,5 +235,3 @@ class Piece:
     """Why it ends with this piece; None if it goes on."""
     usage: Mapping[str, Any] | None = None
     """Numbers of tokens of the sample or of all together, as an OpenAI-compatible server reports them, if it does."""
-    tokens: tuple[WrittenToken, ...] = ()
-    """The tokens of the text, if they were asked for. Those of text that is left out may be among them."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Literal
 
-from syncheck.results import ContinuationRequest, Piece, WrittenToken
+from syncheck.results import ContinuationRequest, Piece
 from syncheck.results.events import EndEvent, Event
 from syncheck.serving.allowed import divided_content, invalid, is_counts
 from syncheck.serving.chat import ChatRequest, ServiceError, refusing, unsupported
@@ -27,7 +27,7 @@ SGLang take it. ``prefill``: chat completions that continue a last message of th
 is a request of its own."""
 
 _STOPS: Mapping[str, Stop] = {"stop": "end_of_text", "eos": "end_of_text", "length": "length"}
-_SPENT = ("requests", "samples", "rounds", "cached_of", "is_exact")
+_SPENT = ("requests", "samples", "rounds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,6 @@ class ServerContinuations:
         is_open = self.opens_reasoning and not request.beginning
         readers = [Reasoning(is_open=is_open) for _ in range(wanted)]
         ended: dict[int, bool] = {}  # by the indices of the samples that have begun
-        is_told = not request.likeliest
         deadline = self.deadline or Deadline(math.inf)
         async with aclosing(self.upstream.streamed("/chat/completions", body, self.authorization, deadline)) as chunks:
             async for values in chunks:
@@ -77,11 +76,7 @@ class ServerContinuations:
                     stop = _stop_of(choice)
                     ended[index] = stop is not None
                     text = _answer_of(readers[index], _content_of(choice), is_last=ended[index])
-                    tokens = _tokens(choice.get("logprobs")) if request.likeliest else ()
-                    is_told |= any(token.likeliest for token in tokens)
-                    if text and not is_told:
-                        raise invalid("it sends no likeliest tokens with its text, which --repair branch needs")
-                    yield Piece(text, index, stop, usage, tokens)
+                    yield Piece(text, index, stop, usage)
                 if not choices and usage:
                     yield Piece(sample=None, usage=usage)
         if 0 < len(ended) < wanted:
@@ -91,7 +86,7 @@ class ServerContinuations:
 
     def _asked(self, request: ContinuationRequest) -> dict[str, Any]:
         body = self._limited(request)
-        messages = _instructed(body["messages"], request.instruction)
+        messages = body["messages"]
         if request.beginning:
             messages = [*messages, {"role": "assistant", "content": request.beginning}]
             if self.by == "chat":
@@ -105,8 +100,6 @@ class ServerContinuations:
         if body.get("temperature") is None:
             body["temperature"] = 0
         body |= {name: value for name in ("temperature", "top_p") if (value := getattr(request, name)) is not None}
-        if request.likeliest:
-            body |= {"logprobs": True, "top_logprobs": request.likeliest}
         if request.samples is not None:
             body["seed"] = request.seed
             if request.samples > 1:
@@ -134,21 +127,6 @@ def _stop_of(choice: Mapping[str, Any]) -> Stop | None:
     return _STOPS[reason] if reason else None
 
 
-def _tokens(told: object) -> tuple[WrittenToken, ...]:
-    if not isinstance(told, Mapping):
-        return ()
-    try:
-        rows = [(_token(each), map(_token, each.get("top_logprobs") or ())) for each in told["content"]]
-        return tuple(WrittenToken(*written, tuple(likeliest)) for written, likeliest in rows)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise invalid("its log-probabilities are not as OpenAI's interface has them") from error
-
-
-def _token(told: Mapping[str, Any]) -> tuple[bytes, float]:
-    data = told.get("bytes")
-    return told["token"].encode() if data is None else bytes(data), float(told["logprob"])
-
-
 def _answer_of(reasoning: Reasoning, content: str, *, is_last: bool) -> str:
     parts = reasoning.read(content, is_last=is_last)
     if any(kind == "not_text" for kind, *_ in parts):
@@ -156,22 +134,9 @@ def _answer_of(reasoning: Reasoning, content: str, *, is_last: bool) -> str:
     return "".join(text for kind, text, _ in parts if kind == "text")
 
 
-def _instructed(messages: Sequence[Mapping[str, Any]], instruction: str) -> list[Mapping[str, Any]]:
-    told = list(messages)
-    places = [place for place, message in enumerate(told) if message.get("role") == "user"]
-    if instruction and places:
-        content = told[places[-1]].get("content")
-        if isinstance(content, list):
-            content = [*content, {"type": "text", "text": instruction}]
-        else:
-            content = f"{content}\n\n{instruction}"
-        told[places[-1]] = {**told[places[-1]], "content": content}
-    return told
-
-
 UpstreamDecoder = Callable[..., AsyncGenerator[Event]]
 """Decoder that writes an answer with a server that is continued: :meth:`fod.UpstreamFOD.stream_async`, which gets the
-server as its first argument, and as keywords question, passages, seed, reveal and what runs a function in a thread."""
+server as its first argument, and as keywords question, passages, seed and what runs a function in a thread."""
 
 
 @dataclass(eq=False)
@@ -231,7 +196,7 @@ class RepairingGateway(DecoderSource):
             authorization=request.authorization,
             opens_reasoning=self.gateway.opens_reasoning,
         )
-        asked: dict[str, Any] = {name: getattr(request, name) for name in ("question", "passages", "reveal")}
+        asked: dict[str, Any] = {name: getattr(request, name) for name in ("question", "passages")}
         asked["seed"] = whole_number(request.body, "seed", 0)
         return self.decode(continuations, in_thread=in_thread, **asked)
 
@@ -239,6 +204,5 @@ class RepairingGateway(DecoderSource):
         """Count what the upstream server has spent, rejected sentences included."""
         spent = event.output.spent
         counts = {name: getattr(spent, name) for name in ("prompt_tokens", "completion_tokens")}
-        more = {"prompt_tokens_details": {"cached_tokens": spent.cached_tokens}}
         own = {name: getattr(spent, name) for name in _SPENT}
-        return {**counts, "total_tokens": sum(counts.values()), **more, "syncheck": own}
+        return {**counts, "total_tokens": sum(counts.values()), "syncheck": own}

@@ -10,7 +10,7 @@ import pytest
 from command_runs import LLAMA
 from copying import copying_monitor
 
-from fod import CADGenerator, FLAREGenerator, FODConfig, FODGenerator, RerankGenerator
+from fod import BestOfNGenerator, CADGenerator, FLAREGenerator, FODConfig, FODGenerator
 from fod.config import ABSTENTION, REPAIR, SEARCH
 from syncheck import RiskControlledThreshold
 from syncheck.cli import main
@@ -34,8 +34,7 @@ OPTIONS = {
     "branches": ("4", ["fod"]),
     "max-skips": ("2", ["fod"]),
     "samples": ("6", ["rerank", "best-of-n"]),
-    "rerank-by": ("syncheck", ["rerank"]),
-    "reward": ("mean", ["best-of-n"]),
+    "reward": ("mean", ["rerank", "best-of-n"]),
     "alpha": ("0.5", ["cad", "fod"]),
     "plausibility": ("0", ["cad", "fod"]),
     "flare-threshold": ("0.1", ["flare"]),
@@ -213,7 +212,7 @@ def test_the_help_of_generate(capsys, monkeypatch):
         "--top-p": f"1), fod, rerank and best-of-n ({SEARCH.top_p}",
         "--max-retrievals": signature(FLAREGenerator).parameters["max_retrievals"].default,
         "--alpha": f"cad: {signature(CADGenerator).parameters['alpha'].default}; fod: {REPAIR.alpha}",
-        "--rerank-by": signature(RerankGenerator).parameters["by"].default,
+        "--reward": signature(BestOfNGenerator).parameters["reward"].default,
         "--on-exhausted": SEARCH.on_exhausted,
         "--message": ABSTENTION,
     }
@@ -257,9 +256,10 @@ def test_flare_needs_its_options(files, capsys):
 
 def test_decoders_that_need_scores(files, capsys):
     model = ["--model", str(LLAMA), "--aligner", "none"]
-    for decoder in ("fod", "fod-backtrack", "abstain", "best-of-n"):
+    for decoder in ("fod", "fod-backtrack", "abstain", "best-of-n", "rerank"):
         assert main(["generate", "--input", str(files / "in.jsonl"), "--decoder", decoder, *model]) == 2
-        assert decoder in capsys.readouterr().err
+        said = "no aggregator" if decoder in ("best-of-n", "rerank") else decoder
+        assert said in capsys.readouterr().err
 
 
 def test_the_demo_shows_a_quotation_as_the_answer(files, monkeypatch, capsys):

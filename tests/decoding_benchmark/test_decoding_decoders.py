@@ -24,7 +24,7 @@ from decoding import (
 )
 from doubles import PASSAGES, QUESTION
 
-from fod import FODGenerator, RepairConfig, RerankGenerator, Thresholds
+from fod import BestOfNGenerator, FODGenerator, RepairConfig, Thresholds
 from syncheck.base.errors import InputError
 
 LIMITS = DecodingLimits(max_new_tokens=24, backtrack_threshold=0.5, prune_threshold=0.4, best_of=3, seed=5)
@@ -71,7 +71,7 @@ def test_one_sampling_gives_what_each_reranker_would(monitor, prompt):
     found = reranking(monitor, LIMITS, candidates=4)(prompt, "p")
     assert [each.decoder for each in found] == list(RERANKINGS)
     for each, by in zip(found, RERANKINGS.values(), strict=True):
-        ranker = RerankGenerator(monitor.model, monitor.tokenizer, monitor, by=by, samples=4)
+        ranker = BestOfNGenerator(monitor.model, monitor.tokenizer, monitor, reward=by, samples=4)
         out = ranker.generate(prompt, seed=5, do_sample=False, max_new_tokens=24, return_dict_in_generate=True)
         assert (each.response, each.sampled_tokens) == (out.report.response, out.sampled_tokens)
 

@@ -13,7 +13,6 @@ from fod import (
     CADGenerator,
     FLAREQuery,
     PassageIndex,
-    RerankGenerator,
     contrast_scores,
 )
 from syncheck import Monitor, MonitorConfig
@@ -100,16 +99,16 @@ class TestAbstain:
             AbstainGenerator(*models(bare))
 
 
-class TestRerank:
-    @pytest.mark.parametrize("by", ["syncheck", "likelihood", "aligner"])
-    def test_the_best_by_its_own_measure(self, monitor, prompt, by):
-        out = run(RerankGenerator(*models(monitor), by=by, samples=5), prompt, seed=3)
+class TestBestOfN:
+    @pytest.mark.parametrize("name", ["mean", "likelihood", "aligner"])
+    def test_the_best_by_its_own_measure(self, monitor, prompt, name):
+        out = run(BestOfNGenerator(*models(monitor), reward=name, samples=5), prompt, seed=3)
         assert len(out.samples) == 5 and out.report is out.samples[out.chosen]
         worth = {
-            "syncheck": lambda r: np.mean([s.score for s in r.sentences if s.score is not None]),
+            "mean": lambda r: np.mean([s.score for s in r.sentences if s.score is not None]),
             "likelihood": lambda r: r.tokens.log_prob.mean(),
             "aligner": lambda r: np.mean([s.features["align_score"] for s in r.sentences]),
-        }[by]
+        }[name]
         assert out.rewards == pytest.approx([worth(r) for r in out.samples])
         assert out.chosen == int(np.argmax(out.rewards)) and len(set(out.rewards)) > 1
         assert out.sampled_tokens == sum(len(r.tokens) for r in out.samples)
@@ -117,7 +116,7 @@ class TestRerank:
         assert out.report.tokens.token_ids.tolist() == ids
 
     def test_scores_are_those_of_a_replay(self, monitor, prompt):
-        out = run(RerankGenerator(*models(monitor), samples=3), prompt)
+        out = run(BestOfNGenerator(*models(monitor), samples=3), prompt)
         again = monitor.score(prompt, response_token_ids=out.report.tokens.token_ids.tolist())
         np.testing.assert_allclose(out.report.tokens.kl, again.tokens.kl, rtol=0, atol=1e-4)
 
@@ -147,14 +146,12 @@ class TestRerank:
         assert (out.chosen, out.rewards) == (1, (None, -5.0, None, -7.0))
 
     def test_errors(self, monitor, llama):
-        with pytest.raises(InputError, match="by"):
-            RerankGenerator(*models(monitor), by="length")
         with pytest.raises(InputError, match="samples"):
-            RerankGenerator(*models(monitor), samples=0)
+            BestOfNGenerator(*models(monitor), samples=0)
         bare = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
-        for by in ("syncheck", "aligner"):
-            with pytest.raises(NotReadyError, match="aligner" if by == "aligner" else "aggregator"):
-                RerankGenerator(*models(bare), by=by)
+        for name in ("mean", "aligner"):
+            with pytest.raises(NotReadyError, match="aligner" if name == "aligner" else "aggregator"):
+                BestOfNGenerator(*models(bare), reward=name)
 
 
 class TestContrastScores:

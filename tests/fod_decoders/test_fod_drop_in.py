@@ -7,7 +7,7 @@ from test_fod_generator import decoder, grammar, response_of
 from transformers import TextStreamer
 from transformers.generation import LogitsProcessorList
 
-from fod import AbstainGenerator, BacktrackGenerator, CADGenerator, FLAREGenerator, RerankGenerator
+from fod import AbstainGenerator, BacktrackGenerator, BestOfNGenerator, CADGenerator, FLAREGenerator
 from syncheck.base.errors import InputError
 from syncheck.testing import SentenceGrammar
 
@@ -18,7 +18,7 @@ def generators(monitor):
         "fod": decoder(monitor, 0.6, 0.6),
         "fod-backtrack": BacktrackGenerator(*models, backtrack_threshold=0.2),
         "abstain": AbstainGenerator(*models, threshold=0.0),
-        "rerank": RerankGenerator(*models, samples=3),
+        "rerank": BestOfNGenerator(*models, samples=3),
         "cad": CADGenerator(*models),
         "flare": FLAREGenerator(*models, retriever=lambda query: list(PASSAGES)[::-1], threshold=0.001),
     }

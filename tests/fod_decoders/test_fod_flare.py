@@ -159,28 +159,8 @@ class TestOwnPrompts:
     def test_are_refused_before_anything_is_decoded(self, monitor, template, monkeypatch):
         monkeypatch.setattr(monitor.tokenizer, "chat_template", template)
         monkeypatch.setattr(monitor, "session", None)
-        with pytest.raises(InputError, match="build_prompt"):
+        with pytest.raises(InputError, match="its own texts"):
             run(monitor, self.own(monitor, QUESTION, PASSAGES), lambda query: FOUND, 0.0)
-
-    def test_are_built_again_by_a_callable(self, monitor):
-        given = []
-
-        def build(question, passages):
-            given.append((question, tuple(passages)))
-            return self.own(monitor, question, passages)
-
-        prompt = self.own(monitor, QUESTION, PASSAGES)
-        out = run(monitor, prompt, lambda query: FOUND, 1.0, max_retrievals=1, build_prompt=build)
-        assert given == [(QUESTION, tuple(FOUND))]
-        other = self.own(monitor, QUESTION, FOUND)
-        anew = monitor.generate(other, max_new_tokens=60, do_sample=False, logits_processor=grammar(monitor, other))
-        assert out.report.response == anew.response
-
-    def test_what_a_callable_returns(self, monitor, prompt):
-        empty = monitor.prompt(question=QUESTION, context="")
-        for made, error, message in [("text", WrongTypeError, "str"), (empty, InputError, "passages")]:
-            with pytest.raises(error, match=message):
-                run(monitor, prompt, lambda query: FOUND, 1.0, build_prompt=lambda *_, made=made: made)
 
 
 @pytest.mark.parametrize("found", ["a passage", [3]])

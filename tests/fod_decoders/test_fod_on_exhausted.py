@@ -2,15 +2,13 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from doubles import PASSAGES, QUESTION
 from test_fod_generator import decoder, grammar, response_of
 
 from fod import walk
-from fod.config import ABSTENTION
 from syncheck import closest_evidence
-from syncheck.base.errors import InputError, WrongTypeError
+from syncheck.base.errors import InputError
 from syncheck.results import fold, protocol_events
 
 
@@ -40,7 +38,7 @@ class TestAbstain:
         )
         assert end.output.message == "No more."
 
-    @pytest.mark.parametrize("on_exhausted", ["stop", "abstain", lambda request: None])
+    @pytest.mark.parametrize("on_exhausted", ["stop", "abstain"])
     def test_it_is_one_text_everywhere_where_no_sentence_passes(self, monitor, prompt, on_exhausted):
         fod, options, out = run(monitor, prompt, 1.0, 1.0, on_exhausted=on_exhausted, message="No more.")
         assert (out.report.response, out.report.stop, out.message) == ("No more.", "abstained", "No more.")
@@ -114,7 +112,7 @@ class TestAbstain:
             assert result.beam.stop is not None
             return replace(result, stop="nothing_passed")
 
-        monkeypatch.setattr("fod.draft.walk", stuck)
+        monkeypatch.setattr("fod.generator.walk", stuck)
         _, _, out = run(monitor, prompt, 0.0, 0.0, on_exhausted="abstain")
         assert (out.report.stop, out.message) == ("nothing_passed", None)
 
@@ -138,82 +136,6 @@ class TestAnnotate:
         assert out.marked and [i for i, event in enumerate(events) if event.marked] == list(out.marked)
 
 
-class TestHandover:
-    def test_it_is_told_what_there_is(self, monitor, prompt):
-        asked = []
-        _, _, out = run(monitor, prompt, 1.0, 1.0, on_exhausted=asked.append)
-        (handover,) = asked
-        assert handover.prompt == prompt and handover.attempt == 0 and handover.report.response == ""
-        assert {s.text for s in handover.rejected} == {
-            s.text for c in out.search.rounds[-1].candidates for s in c.sentences
-        }
-        assert (out.report.stop, out.message) == ("abstained", ABSTENTION)
-
-    def test_a_text_ends_the_answer(self, monitor, prompt):
-        _, _, out = run(monitor, prompt, 1.0, 1.0, on_exhausted=lambda handover: "Ask a librarian.")
-        assert (out.report.stop, out.message) == ("handed_over", "Ask a librarian.")
-        assert out.report.response == "Ask a librarian."
-
-    def test_under_a_prompt_the_answer_goes_on(self, monitor, prompt):
-        """Without anything written before, it is the answer under that prompt, with the room that is left."""
-        other = monitor.prompt(question=QUESTION, context=["He plays far from the farm.", PASSAGES[0]])
-        tau = 0.9
-        for seed in range(6):
-            _, _, out = run(
-                monitor, prompt, tau, tau, seed=seed, on_exhausted=lambda handover: None if handover.attempt else other
-            )
-            if out.report.prompt != prompt:
-                break
-        else:
-            pytest.fail("no seed was handed over")
-        report = out.report
-        assert report.prompt.passages == (*PASSAGES, "He plays far from the farm.")
-        assert all(s.score >= tau for s in report.sentences)
-        assert [s.token_start for s in report.sentences] == [0, *(s.token_end for s in report.sentences)][
-            : len(report.sentences)
-        ]
-        for sentence in report.sentences:
-            assert report.response[sentence.start : sentence.end] == sentence.text
-        ids = [i for i in response_of(prompt, out.sequences) if i != monitor.tokenizer.eos_token_id]
-        assert report.tokens.token_ids.tolist() == ids and len(ids) <= 60
-        assert monitor.tokenizer.decode(ids).strip() == report.response.strip()
-
-    def test_it_is_not_asked_for_ever(self, monitor, prompt):
-        asked = []
-
-        def again(handover):
-            asked.append(handover.attempt)
-            return prompt
-
-        _, _, out = run(monitor, prompt, 1.0, 1.0, on_exhausted=again)
-        assert asked == [0, 1, 2, 3] and out.report.stop == "abstained"
-
-    def test_errors(self, monitor, prompt):
-        with pytest.raises(WrongTypeError, match="int"):
-            run(monitor, prompt, 1.0, 1.0, on_exhausted=lambda handover: 3)
-        bare = monitor.prompt(question=QUESTION, context="")
-        with pytest.raises(InputError, match="passages"):
-            run(monitor, prompt, 1.0, 1.0, on_exhausted=lambda handover: bare)
-        with pytest.raises(InputError, match="on_exhausted"):
-            run(monitor, prompt, 1.0, 1.0, on_exhausted="guess")
-
-
-def test_signals_after_a_handover_are_those_of_a_replay(monitor, prompt):
-    """The second part's signals are of its own prompt, behind the first part's tokens."""
-    threshold = second_best(monitor, prompt)
-    if threshold is None:
-        pytest.skip("greedy's first sentence is its worst")
-    other = monitor.prompt(question=QUESTION, context=["He plays far from the farm.", *PASSAGES])
-    calls = []
-
-    def handed(handover):
-        calls.append(handover.report)
-        return other if len(calls) == 1 else None
-
-    _, _, out = run(monitor, prompt, threshold, 1.0, on_exhausted=handed, max_new_tokens=80)
-    first = len(calls[0].tokens)
-    assert 0 < first
-    ids = out.report.tokens.token_ids.tolist()
-    again = monitor.score(other, response_token_ids=ids)
-    np.testing.assert_allclose(out.report.tokens.kl[first:], again.tokens.kl[first:], rtol=0, atol=1e-4)
-    np.testing.assert_allclose(out.report.tokens.kl[:first], calls[0].tokens.kl, rtol=0, atol=0)
+def test_another_action_is_refused(monitor, prompt):
+    with pytest.raises(InputError, match="on_exhausted"):
+        run(monitor, prompt, 1.0, 1.0, on_exhausted="guess")

@@ -1,4 +1,4 @@
-"""A verified stream never takes anything back; an immediate one says what it takes back."""
+"""A stream never takes anything back."""
 
 import random
 
@@ -7,28 +7,22 @@ from doubles import wavy
 from test_fod_generator import decoder, grammar
 from test_fod_search import Scripted, config, text
 
-from fod import ImmediateReveal, Progress, VerifiedReveal, walk
+from fod import Progress, VerifiedReveal, walk
 from fod.search import Returning
-from syncheck import EndEvent, RetractEvent, SentenceEvent
+from syncheck import EndEvent, SentenceEvent
 from syncheck.base.errors import InputError
 
 
-def told(greedy, samples, reveal, **options):
+def told(greedy, samples, **options):
     """What a reader is told after each step of a scripted search, and the result."""
     steps = Returning(walk(Scripted(greedy, samples), *config(**options)))
+    reveal = VerifiedReveal()
     events = [reveal(progress) for progress in steps]
     return [*events, reveal(Progress((steps.value.beam,)))], steps.value
 
 
 def names(events):
-    return [
-        [("-" if isinstance(e, RetractEvent) else "+") + "".join(s.text for s in sentences_of(e)) for e in step]
-        for step in events
-    ]
-
-
-def sentences_of(event):
-    return event.sentences if isinstance(event, RetractEvent) else (event.sentence,)
+    return ["".join(event.sentence.text for event in step) for step in events]
 
 
 SAMPLES = {
@@ -40,21 +34,16 @@ SAMPLES = {
 
 
 def test_verified():
-    events, result = told([("a", 0.9), ("b", 0.1)], SAMPLES, VerifiedReveal())
+    events, result = told([("a", 0.9), ("b", 0.1)], SAMPLES)
     assert text(result.beam) == "adfh"
-    # after stage 1 kept a, backtracked, {ac, ad}, {adf, adg}: d is certain, {adfh}
-    assert names(events) == [["+a"], [], [], ["+d"], ["+f", "+h"], []]
-
-
-def test_immediate():
-    events, _ = told([("a", 0.9), ("b", 0.1)], SAMPLES, ImmediateReveal())
-    assert names(events) == [["+a"], ["+b", "-b"], ["+c"], ["-c", "+d", "+f"], ["+h"], []]
+    # after stage 1 kept a, {ac, ad}, {adf, adg}: d is certain, {adfh}
+    assert names(events) == ["a", "", "d", "fh", ""]
 
 
 def test_a_search_in_which_nothing_passes_releases_the_best_of_the_round_before():
-    events, result = told([("a", 0.9), ("b", 0.1)], {"a": [("c", 0.9), ("d", 0.8)]}, VerifiedReveal())
+    events, result = told([("a", 0.9), ("b", 0.1)], {"a": [("c", 0.9), ("d", 0.8)]})
     assert (text(result.beam), result.stop) == ("ac", "nothing_passed")
-    assert names(events) == [["+a"], [], [], [], ["+c"]]
+    assert names(events) == ["a", "", "", "c"]
 
 
 def random_search(seed):
@@ -77,7 +66,7 @@ def random_search(seed):
 def test_what_was_verified_is_in_the_answer(seed, until):
     greedy, samples, options = random_search(seed)
     options |= {"until": until, "max_sentences": 8, "on_exhausted": "annotate" if seed % 2 else "stop"}
-    events, result = told(greedy, samples, VerifiedReveal(), **options)
+    events, result = told(greedy, samples, **options)
     assert all(isinstance(event, SentenceEvent) for step in events for event in step)
     released = [event.sentence for step in events for event in step]
     assert len(released) == len(result.beam.sentences)
@@ -86,43 +75,21 @@ def test_what_was_verified_is_in_the_answer(seed, until):
     assert marked == list(result.beam.marked)
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_what_was_shown_and_not_retracted_is_the_answer(seed):
-    greedy, samples, options = random_search(seed)
-    events, result = told(greedy, samples, ImmediateReveal(), max_sentences=8, **options)
-    shown = []
-    for event in (event for step in events for event in step):
-        if isinstance(event, RetractEvent):
-            assert shown[-len(event.sentences) :] == list(event.sentences)
-            del shown[-len(event.sentences) :]
-        else:
-            shown.append(event.sentence)
-    assert shown == list(result.beam.sentences)
-
-
 def ours(module):
     return [hook for hook in module._forward_hooks.values() if "syncheck" in hook.__module__]
 
 
 class TestStream:
     @pytest.mark.slow
-    @pytest.mark.parametrize("reveal", ["verified", "immediate"])
-    def test_the_end_is_what_generate_returns(self, monitor, prompt, reveal):
+    def test_the_end_is_what_generate_returns(self, monitor, prompt):
         fod = decoder(monitor, 0.6, 0.6)
         options = {"seed": 3, "max_new_tokens": 60, "logits_processor": grammar(monitor, prompt)}
-        *events, end = fod.stream(prompt, reveal=reveal, **options)
+        *events, end = fod.stream(prompt, **options)
         out = fod.generate(prompt, return_dict_in_generate=True, **options)
         assert isinstance(end, EndEvent) and end.output.sequences.tolist() == out.sequences.tolist()
         assert [s.text for s in end.report.sentences] == [s.text for s in out.report.sentences]
-        shown = []
-        for event in events:
-            if event.type == "retract":
-                del shown[-len(event.sentences) :]
-            else:
-                shown.append(event)
-        assert [event.sentence for event in shown] == list(end.report.sentences)
-        assert [i for event in shown for i in event.token_ids] == end.report.tokens.token_ids.tolist()
-        assert any(event.type == "retract" for event in events) == (reveal == "immediate")
+        assert [event.sentence for event in events] == list(end.report.sentences)
+        assert [i for event in events for i in event.token_ids] == end.report.tokens.token_ids.tolist()
 
     def test_stage_1_releases_a_sentence_before_the_next_ones_second_token(self, llama, make_monitor):
         monitor = make_monitor(llama, formula=wavy)
@@ -142,10 +109,6 @@ class TestStream:
         assert hooked
         stream.close()
         assert not any(ours(m) for m in hooked)
-
-    def test_another_way_to_reveal(self, monitor, prompt):
-        with pytest.raises(InputError, match="reveal"):
-            decoder(monitor).stream(prompt, reveal="late", max_new_tokens=4)
 
     def test_a_streamer(self, monitor, prompt):
         with pytest.raises(InputError, match="streamer"):

@@ -98,7 +98,7 @@ class TestSearch:
         samples["Lyon is large. It is in France."] = [" It has two rivers."]
         fod = decoder(Server({"": WRONG}, samples))
         writer = EventWriter([PASSAGE], reveal=reveal)
-        for event in fod.stream(question=QUESTION, passages=PASSAGE, reveal=reveal):
+        for event in fod.stream(question=QUESTION, passages=PASSAGE):
             writer.write(event)
         assert fold(writer.events).text == event.output.report.response == PASSAGE
 
@@ -151,21 +151,6 @@ class TestPolicies:
         assert [(s.start, s.text) for s in out.report.sentences] == [(0, "Lyon is large."), (15, "It has two rivers.")]
         assert [s.text for s in out.dropped] == ["It is in Spain."]
 
-    def test_another_try_is_told_of_the_sentence_and_its_evidence(self):
-        after = "Lyon is large."
-        streams = {"": WRONG, f"{after} It is in France.": " It has two rivers."}
-        server = Server(streams, {after: [" It is in France. It"]})
-        out = answer(decoder(server, repair="reask"))
-        assert out.report.response == PASSAGE and [r.samples for r in server.requests] == [None, 1, None]
-        assert "It is in Spain." in server.requests[1].instruction and PASSAGE in server.requests[1].instruction
-        assert not server.requests[2].instruction
-
-    def test_another_try_that_fails_is_left_out_too(self):
-        after = "Lyon is large."
-        streams = {"": WRONG, f"{after} It is in Spain.": " It has two rivers."}
-        out = answer(decoder(Server(streams, {after: [" It is in Spain. It"]}), repair="reask"))
-        assert out.report.response == "Lyon is large. It has two rivers."
-
     def test_a_sentence_is_marked(self):
         out = answer(decoder(Server({"": WRONG}), repair="mark"))
         assert out.report.response == WRONG and out.marked == (1,)
@@ -207,9 +192,9 @@ class TestBudgets:
 
     def test_tokens_are_those_that_the_server_reports(self):
         out = answer(decoder(Server({"": PASSAGE}, usage=True)))
-        assert out.spent.is_exact and (out.spent.prompt_tokens, out.spent.completion_tokens) == (7, 11)
+        assert (out.spent.prompt_tokens, out.spent.completion_tokens) == (7, 11)
         counted = answer(decoder(Server({"": PASSAGE})))
-        assert not counted.spent.is_exact and counted.spent.completion_tokens == 11
+        assert (counted.spent.prompt_tokens, counted.spent.completion_tokens) == (0, 11)
 
     @pytest.mark.parametrize("wrong", [{"samples": 0}, {"seconds": 0}])
     def test_what_cannot_be_spent_is_refused(self, wrong):

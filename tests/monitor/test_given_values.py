@@ -17,7 +17,6 @@ from fod import (
     FODGenerator,
     PassageIndex,
     RepairConfig,
-    RerankGenerator,
 )
 from syncheck import Aggregator, Monitor, MonitorConfig, SyncheckError, feature_schema, prompt_from_texts
 from syncheck.aggregators import fit_calibration
@@ -146,7 +145,7 @@ def test_thresholds_of_a_config_are_in_0_to_1(config, name):
 
 
 def test_other_numbers_of_a_search():
-    for name in ("beam_size", "samples_per_step", "max_sentences", "max_retries"):
+    for name in ("beam_size", "samples_per_step", "max_sentences"):
         for value in (0, -1):
             with pytest.raises(InputError, match=name):
                 FODConfig(**{name: value})
@@ -174,26 +173,17 @@ def test_a_seed_is_a_whole_number_of_64_bits(monitor, prompt, ask):
 
 
 @pytest.mark.parametrize(
-    ("call", "expected"),
+    "call",
     [
-        (
-            lambda m, p: m.generate(p, max_new_token=5),
-            "Monitor.generate takes no argument 'max_new_token'; did you mean",
-        ),
-        (
-            lambda m, p: list(m.stream(p, threshold=0.5)),
-            r"Monitor.stream takes .* It takes reveal, generator, stop_below",
-        ),
-        (lambda m, p: FODGenerator(*models(m)).generate(p, stop_below=0.5), "FODGenerator.generate .*'stop_below'. It"),
-        (
-            lambda m, p: CADGenerator(*models(m)).stream(p, stop_below=0.5),
-            "CADGenerator.stream .* It takes seed, and the",
-        ),
-        (lambda m, p: prepare_generation(m.model, p, stop_below=0.5), "LlamaForCausalLM.generate .* It takes the arg"),
+        lambda m, p: m.generate(p, stop_belo=0.5),
+        lambda m, p: list(m.stream(p, stop_belo=0.5)),
+        lambda m, p: FODGenerator(*models(m)).generate(p, stop_belo=0.5),
+        lambda m, p: CADGenerator(*models(m)).stream(p, stop_belo=0.5),
+        lambda m, p: prepare_generation(m.model, p, stop_belo=0.5),
     ],
 )
-def test_the_error_of_an_unknown_argument_names_the_method_that_was_called(monitor, prompt, call, expected):
-    with pytest.raises(InputError, match=expected):
+def test_the_error_of_an_unknown_argument_names_it(monitor, prompt, call):
+    with pytest.raises(InputError, match="takes an argument 'stop_belo'"):
         call(monitor, prompt)
 
 
@@ -219,13 +209,6 @@ def test_a_temperature_of_0_is_greedy_and_does_not_sample(monitor, prompt):
         monitor.generate(prompt, max_new_tokens=4, do_sample=True, temperature=0.0)
 
 
-def test_how_often_an_answer_is_handed_over_can_be_set(monitor):
-    made = FODGenerator(monitor.model, monitor.tokenizer, monitor, config=FODConfig(max_retries=2))
-    assert made.config.max_retries == 2
-    with pytest.raises(InputError, match="max_retries"):
-        FODConfig(max_retries=0)
-
-
 @pytest.mark.parametrize(
     ("kind", "given"),
     [
@@ -236,7 +219,7 @@ def test_how_often_an_answer_is_handed_over_can_be_set(monitor):
         (FLAREGenerator, {"threshold": None, "retriever": list}),
         (CADGenerator, {"plausibility": None}),
         (BestOfNGenerator, {"top_p": None, "reward": "mean"}),
-        (RerankGenerator, {"top_p": None, "by": "likelihood"}),
+        (BestOfNGenerator, {"top_p": None, "reward": "likelihood"}),
     ],
 )
 def test_thresholds_of_every_decoder_are_in_0_to_1(monitor, kind, given):

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from functools import partial
 
 import pytest
 from browser import needs_chromium, page
@@ -43,7 +42,11 @@ def address(monitor):
         return monitor.stream(prompt, do_sample=False, **options)
 
     fod = FODGenerator(monitor.model, monitor.tokenizer, monitor, config=FODConfig(temperature=2.0), samples_per_step=4)
-    decoders = {"greedy": plain, "fod": partial(fod.stream, do_sample=False)}
+
+    def searched(prompt, *, reveal, **options):
+        return fod.stream(prompt, do_sample=False, **options)
+
+    decoders = {"greedy": plain, "fod": searched}
     with running(create_app(OwnModel(monitor, decoders, default="greedy", name="scripted"))) as address:
         yield address
 
@@ -93,6 +96,19 @@ def test_the_page_says_what_became_of_citations_and_shows_their_passages(browser
 
 
 @pytest.mark.parametrize("reveal", ["verified", "immediate"])
+def test_the_page_strikes_what_is_taken_back(browser, monitor, reveal):
+    def stopping(prompt, *, seed, **options):
+        return monitor.stream(prompt, do_sample=False, stop_below=0.5, **options)
+
+    source = OwnModel(monitor, {"greedy": stopping}, default="greedy", name="scripted")
+    with running(create_app(source)) as address:
+        ask(browser, address, reveal=reveal)
+        browser.wait(f"{STATUSES}.length && !{STATUSES}.some((s) => s.startsWith('writing'))")
+        struck = browser.run("[...document.querySelectorAll('del')].map((d) => d.textContent.trim())")
+    assert any(WRONG in text for text in struck) == (reveal == "immediate")
+
+
+@pytest.mark.parametrize("reveal", ["verified", "immediate"])
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
 def test_the_page_shows_each_sentence_and_its_source(browser, address, reveal, width, dark):
     browser.look(width, dark=dark)
@@ -100,8 +116,6 @@ def test_the_page_shows_each_sentence_and_its_source(browser, address, reveal, w
     browser.wait(DONE)
     greedy, fod = browser.run("[...document.querySelectorAll('.text')].map((t) => t.innerText)")
     assert greedy == ANSWER and fod.startswith(RIGHT)
-    struck = browser.run("[...document.querySelectorAll('del')].map((d) => d.textContent.trim())")
-    assert (WRONG in struck) == (reveal == "immediate")
     browser.run("document.querySelectorAll('article .sentence')[1].focus()")
     browser.press("Enter")
     why = browser.run("document.querySelector('article .why').innerText")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncheck import EndEvent, NoticeEvent, RetractEvent, SentenceEvent, SentenceScore, TokenEvent
+from syncheck import EndEvent, NoticeEvent, SentenceEvent, SentenceScore, TokenEvent
 from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.results import (
     Append,
@@ -41,7 +41,7 @@ def scored(text, start, score=0.9, **more):
 
 @st.composite
 def writings(draw):
-    """What a decoder tells, immediate or verified, with sentences taken back; and the response."""
+    """What a producer tells, immediate or verified, with numbers of sentences taken back; and the response."""
     reveal = draw(st.sampled_from(["verified", "immediate"]))
     text, events, kept = "", [], []
     for step in draw(st.lists(st.tuples(GAPS, WORDS, st.booleans(), st.booleans()), max_size=8)):
@@ -55,7 +55,7 @@ def writings(draw):
         text += lead + words
         if reveal == "immediate" and taken_back:
             count = draw(st.integers(1, len(kept)))
-            events.append(RetractEvent(tuple(e.sentence for e, _ in kept[-count:]), "better"))
+            events.append(count)
             text = text[: kept[-count][1]]
             del kept[-count:]
     return reveal, events, text + draw(GAPS)
@@ -64,7 +64,7 @@ def writings(draw):
 def told(reveal, events, response):
     writer = EventWriter(PASSAGES, reveal=reveal)
     for event in events:
-        writer.write(event)
+        writer.retract(event, "better") if isinstance(event, int) else writer.write(event)
     writer.end({"response": response})
     return writer.events
 
