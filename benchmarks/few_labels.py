@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from syncheck import Aggregator, Verifier, load_kit
 from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.base.errors import InputError
-from syncheck.evaluation import aggregator_systems, auroc_table, best_system, out_of_fold_scores
+from syncheck.evaluation import aggregator_systems, auroc_table, out_of_fold_scores
 from syncheck.evaluation.metrics import auroc
 from syncheck.training import LabelledSet, MeasuredSentences, check_measured_by, read_parquet, train_measured
 
@@ -71,7 +71,8 @@ def trained_before(measured: MeasuredSentences, seed: int) -> Aggregator:
     chosen = LabelledSet.scored(measured, rule="overlap")
     names = measured.schema.names
     scores = out_of_fold_scores(*chosen.data, names=names, systems=aggregator_systems(names), repeats=1, seed=seed)
-    kind = cast(AggregatorKind, best_system(auroc_table(scores, chosen.y, chosen.groups, draws=1, seed=seed)))
+    table = auroc_table(scores, chosen.y, chosen.groups, draws=1, seed=seed)
+    kind = cast(AggregatorKind, max(table.rows, key=lambda row: row.auroc).system)
     rows = chosen.features(np.arange(len(chosen.y)))
     return Aggregator.fit(rows, chosen.y, schema=measured.schema, kind=kind, seed=seed, allow_unmeasured=True)
 

@@ -32,6 +32,7 @@ from syncheck.cli.options import Options, add_aligner, aligner_options
 SCHEMAS = {"QA": "paper.v1", "Summary": "paper-no-lid.v1", "Data2txt": "paper-no-lid.v1"}
 """LID is for answers to questions (paper, appendix A.1)."""
 ALIGNED = "aligner, untrained"
+PAPER = "the paper's features"
 FEWEST_FOLDS = ("--cv", "2", "--repeats", "1")
 UNTRAINED = {"least likely token (FLARE), untrained": "FLARE", ALIGNED: "the aligner"}
 TRAINED = {"lr": "SynCheck-LR", "xgb": "SynCheck-XGB", "mlp": "SynCheck-MLP", "ensemble": "LR and XGB"}
@@ -40,7 +41,7 @@ LEFT_OUT = ": left out: "
 """Words of ``features`` about a response that it could not measure, with exit code 2; the others are in its file."""
 
 Scores = dict[str, tuple[float | None, float | None]]
-"""By name of the row, AUROC (None where all sentences are of one kind) and its standard deviation over the seeds (None
+"""By name, AUROC (None where all sentences are of one kind) and its standard deviation over the seeds (None
 for what is not trained)."""
 
 
@@ -108,15 +109,12 @@ class Measured:
 
 
 def evaluate(test: Path, how: Sequence[str]) -> Scores:
-    """Return the results on a file, on the paper's set of sentences; ``how`` says what is trained."""
+    """Return the results of each system on a file, on the paper's set of sentences; ``how`` says what is trained."""
     output = test.with_suffix(".json")
     output.unlink(missing_ok=True)  # never the figures of an earlier run
     run(["evaluate", "--data", str(test), *how, "--set", "paper", "--output", str(output)])
-    found = json.loads(output.read_text(encoding="utf-8"))["paper"]
-    trained = found["aggregators"]["rows"] if "aggregators" in found else []
-    rows = [row for row in [*found["rows"], *trained] if row["subset"] == "all"]
-    names = UNTRAINED | TRAINED
-    return {names[row["system"]]: (row["auroc"], row["deviation"]) for row in rows if row["system"] in names}
+    rows = json.loads(output.read_text(encoding="utf-8"))["paper"]["rows"]
+    return {row["system"]: (row["auroc"], row["deviation"]) for row in rows if row["subset"] == "all"}
 
 
 def columns_of(args: argparse.Namespace) -> Iterator[tuple[Part, Part]]:
@@ -133,14 +131,17 @@ def column(args: argparse.Namespace, measured: Measured, train: Part, test: Part
     for option, value in aligner_options(args).items():
         own += [] if value is None else [f"--aligner-{option}", str(value)]
     training, tested = (measured.by(own, part, name="signals") for part in (train, test))
-    trained = ["--train", str(training), "--aggregator", "mlp", "--compare-aggregators", "--seeds", str(args.seeds)]
-    scores = evaluate(tested, trained)
+    scores: Scores = {}
+    for kind, row in TRAINED.items():
+        found = evaluate(tested, ["--train", str(training), "--aggregator", kind, "--seeds", str(args.seeds)])
+        scores |= {name: found[system] for system, name in UNTRAINED.items() if system in found}
+        scores[row] = found[PAPER]
     for given in args.also:
         name, _, aligner = given.partition("=")
         tested = measured.by(["--aligner", *shlex.split(aligner)], test, name=name)
         # Not trained on the other file, which holds the support of another aligner; this row needs no training.
         other = evaluate(tested, ["--aggregator", "lr", *FEWEST_FOLDS])
-        scores = {name: other[UNTRAINED[ALIGNED]], **scores}
+        scores = {name: other[ALIGNED], **scores}
     return scores
 
 

@@ -21,7 +21,6 @@ from syncheck.cli.options import IN_FORMAT, Options, add_model, check_file, numb
 from syncheck.features.schemas import feature_groups
 from syncheck.report.plots import IntervalPanel, plot_intervals
 
-AGGREGATORS = "aggregators"  # a table that is made on request, in JSON and on the screen
 FOLDS = 5
 SEEDS = 3  # runs in the paper's Figure 3
 QUESTIONS = ("source_id", "group")  # the group that a record comes with, which RAGTruth calls source_id
@@ -29,9 +28,6 @@ QUESTIONS = ("source_id", "group")  # the group that a record comes with, which 
 if TYPE_CHECKING:
     from syncheck.evaluation import EvaluationTable, System
     from syncheck.training import LabelledSet, MeasuredSentences, SetName
-
-    Tables = tuple[EvaluationTable, dict[str, EvaluationTable]]
-    """A table, and further tables by name."""
 
 _several = number(int, lambda value: value >= 2, "a whole number of at least 2")
 _no_or_several = number(int, lambda value: value == 0 or value >= 2, "0, or a whole number of at least 2")
@@ -51,8 +47,6 @@ def evaluate_options(add: Options) -> None:
         "answers that stay on the same side of a fold and are resampled together for the intervals: those to one "
         "question (source_id or group), by one model (generator), or for one task",
     )
-    add("--permute", "also evaluate with each signal permuted among held-out sentences")
-    add("--compare-aggregators", "also evaluate every kind of aggregator")
     add("--allow-train", "with --cv 0: allow questions that the monitor was trained on")
 
 
@@ -104,27 +98,24 @@ def ablate(args: argparse.Namespace) -> int:
     systems = evaluation.ablation_systems(measured.schema.names, signals)
     output = {"aggregator": args.aggregator, "signals": {k: list(v) for k, v in signals.items()}}
 
-    def compared(name: SetName) -> Tables:
-        return _out_of_fold(training.labelled_set(measured, name), systems, args), {}
+    def compared(name: SetName) -> EvaluationTable:
+        return _out_of_fold(training.labelled_set(measured, name), systems, args)
 
     return _written(args, output, compared, f"AUROC of {args.aggregator}")
 
 
-def _written(args: argparse.Namespace, output: dict[str, Any], made: Callable[[SetName], Tables], label: str) -> int:
+def _written(
+    args: argparse.Namespace, output: dict[str, Any], made: Callable[[SetName], EvaluationTable], label: str
+) -> int:
     """Print what is made of each set that ``--set`` asks for, write and plot it if asked; returns the exit code."""
     panels: list[IntervalPanel] = []
     for name in get_args(training.SetName):
         if args.set not in (name, "both"):
             continue
-        table, more = made(name)
+        table = made(name)
         panels += monitors.panels_of(name, table)
         sys.stdout.write(f"\n{name} set\n{table.to_text()}\n")
         output[name] = table.to_dict()
-        for what, extra in more.items():
-            best = {"best": evaluation.best_system(extra)} if what == AGGREGATORS and args.train is None else {}
-            title = " ".join([what, *(f"(best by grouped cross-validation: {kind})" for kind in best.values())])
-            sys.stdout.write(f"\n{name} set, {title}\n{extra.to_text()}\n")
-            output[name][what] = extra.to_dict() | best
     write_json(args.output, output)
     if args.plot is not None:
         plot_intervals(panels, args.plot, label=f"{label}, with 95 % intervals over groups")
@@ -133,10 +124,10 @@ def _written(args: argparse.Namespace, output: dict[str, Any], made: Callable[[S
 
 def _check_evaluation(args: argparse.Namespace) -> None:
     if args.train is not None:
-        monitors.refuse_idle(_given(args, "cv", "permute", "group"), "--train has no folds. Leave out one or the other")
+        monitors.refuse_idle(_given(args, "cv", "group"), "--train has no folds. Leave out one or the other")
     if args.cv == 0:
         reason = "--cv 0 evaluates the monitor as it is, and trains nothing. Leave out one or the other"
-        monitors.refuse_idle(_given(args, "permute", "compare_aggregators", "aggregator", "repeats", "seeds"), reason)
+        monitors.refuse_idle(_given(args, "aggregator", "repeats", "seeds"), reason)
     else:
         reason = "a monitor trained on folds has not seen the sentences it scores. Pass --cv 0 too, or leave it out"
         monitors.refuse_idle(_given(args, "allow_train"), reason)
@@ -158,46 +149,43 @@ def _measured(monitor: monitors.Scorer | None, args: argparse.Namespace, path: P
 
 def _tables(
     monitor: monitors.Scorer | None, measured: MeasuredSentences, name: SetName, args: argparse.Namespace
-) -> Tables:
+) -> EvaluationTable:
     if args.group not in QUESTIONS:
         records = (replace(record, group=getattr(record, args.group) or "unknown") for record in measured.records)
         measured = replace(measured, records=tuple(records))
     chosen = training.labelled_set(measured, name)
     if args.cv or monitor is None:
-        return _cross_validated(chosen, name, args)
+        return _out_of_fold(chosen, _benchmark(name, chosen), args)
     if monitor.aggregator is None:
         raise InputError("--cv 0 evaluates a trained monitor as it is; pass --monitor DIR, or --cv 5 to train on folds")
     scores = {"monitor": monitor.aggregator.score(chosen.measured.values[chosen.used])[None]}
     thresholds = {"monitor": monitor.config.backtrack_threshold}  # chosen on held-out folds of its training data
-    return _table_of(scores, chosen, args, thresholds=thresholds), {}
+    return _table_of(scores, chosen, args, thresholds=thresholds)
 
 
 def _trained_elsewhere(
     train_on: MeasuredSentences, measured: MeasuredSentences, name: SetName, args: argparse.Namespace
-) -> Tables:
+) -> EvaluationTable:
     both = training.labelled_set(training.joined([train_on, measured]), name)
     train = both.used < len(train_on.texts)
     known, tested = (replace(both, used=both.used[part]) for part in (train, ~train))
     _refuse_shared(known, tested)
-    names = measured.schema.names
-    systems = {"systems": _benchmark(name, known, tested)}
-    if args.compare_aggregators:
-        systems[AGGREGATORS] = evaluation.aggregator_systems(names)
-    options = {"names": names, "aggregator": args.aggregator, "repeats": _folds_of(args)["repeats"], "seed": args.seed}
-    thresholds = _chosen_on(known, name, [s for compared in systems.values() for s in compared], options)
-    tables = {}
-    for what, compared in systems.items():
-        scores = evaluation.held_out_scores(both.features, both.y, train, systems=compared, **options)
-        tables[what] = _table_of(scores, tested, args, thresholds=thresholds)
-    return tables.pop("systems"), tables
+    options = {
+        "names": measured.schema.names,
+        "systems": _benchmark(name, known, tested),
+        "aggregator": args.aggregator,
+        "repeats": _folds_of(args)["repeats"],
+        "seed": args.seed,
+    }
+    thresholds = _chosen_on(known, name, options)
+    scores = evaluation.held_out_scores(both.features, both.y, train, **options)
+    return _table_of(scores, tested, args, thresholds=thresholds)
 
 
-def _chosen_on(
-    known: LabelledSet, name: SetName, systems: Sequence[System], options: dict[str, Any]
-) -> dict[str, NDArray[np.float64]]:
+def _chosen_on(known: LabelledSet, name: SetName, options: dict[str, Any]) -> dict[str, NDArray[np.float64]]:
     """Choose thresholds on the training file, by system; none, with a note, if it is too small."""
     try:
-        scores = evaluation.out_of_fold_scores(*known.data, systems=systems, folds=FOLDS, same_folds=True, **options)
+        scores = evaluation.out_of_fold_scores(*known.data, folds=FOLDS, same_folds=True, **options)
         return {s: np.array([evaluation.best_threshold(run, known.y) for run in runs]) for s, runs in scores.items()}
     except InputError as error:
         sys.stderr.write(f"{name} set: no balanced accuracy, whose threshold is chosen on --train: {error}\n")
@@ -223,23 +211,6 @@ def _benchmark(name: SetName, *parts: LabelledSet) -> tuple[System, ...]:
     for system in left_out:
         sys.stderr.write(f"{name} set: {system.name!r} is left out: {system.columns[0]} was never measured\n")
     return tuple(system for system in systems if system not in left_out)
-
-
-def _cross_validated(chosen: LabelledSet, name: SetName, args: argparse.Namespace) -> Tables:
-    table, more = _out_of_fold(chosen, _benchmark(name, chosen), args), {}
-    names, folds = chosen.measured.schema.names, _folds_of(args)
-    if args.permute:
-        more["signals permuted"] = evaluation.permuted_scores(
-            *chosen.data, names=names, signals=feature_groups(names), aggregator=args.aggregator, **folds
-        )
-    if args.compare_aggregators:
-        kinds = evaluation.aggregator_systems(names)
-        more[AGGREGATORS] = evaluation.out_of_fold_scores(*chosen.data, names=names, systems=kinds, **folds)
-    numbers = evaluation.fold_numbers(chosen.y, chosen.groups, **folds)
-    return table, {
-        what: evaluation.auroc_table(scores, chosen.y, chosen.groups, folds=numbers, seed=args.seed)
-        for what, scores in more.items()
-    }
 
 
 def _out_of_fold(chosen: LabelledSet, systems: Sequence[System], args: argparse.Namespace) -> EvaluationTable:

@@ -14,8 +14,6 @@ from .tables import (
     benchmark_systems as benchmark_systems,
     held_out_scores as held_out_scores,
     out_of_fold_scores as out_of_fold_scores,
-    permuted_scores as permuted_scores,
     EvaluationTable as EvaluationTable,
     auroc_table as auroc_table,
-    best_system as best_system,
 )

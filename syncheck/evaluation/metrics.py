@@ -8,7 +8,7 @@ resamples, (D,); NaN if a label that they need is missing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict, Unpack
 
@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from syncheck.aggregators import CalibrationMethod, fit_calibration
 from syncheck.aggregators.kinds import GivenKind, fit_model
-from syncheck.aggregators.models import StoredModel
 from syncheck.base.checks import check_both_labels, real_numbers, scores_with_labels
 from syncheck.base.errors import InputError
 from syncheck.results.types import Floats
@@ -58,29 +57,14 @@ def cross_validate(
     labels = real_numbers(y, "labels")
     if numbers is None:
         numbers = fold_numbers(labels, groups, **folding)
-    scores, seed = np.full(numbers.shape, np.nan), folding.get("seed", 0)
-    for repeat, test, rows, model in fitted_folds(X, labels, numbers, aggregator=aggregator, seed=seed, names=names):
-        scores[repeat, test] = model.probability(rows)
-    return scores
-
-
-def fitted_folds(
-    X: ArrayLike | FoldFeatures,
-    y: ArrayLike,
-    numbers: NDArray[np.int64],
-    *,
-    aggregator: GivenKind,
-    seed: int,
-    names: Sequence[str],
-) -> Iterator[tuple[int, NDArray[np.int64], Floats, StoredModel]]:
-    """Yield the repeat, the indices and the features of each fold of :func:`cross_validate`, and the model for it."""
-    labels, features_for = real_numbers(y, "labels"), fold_features(X)
+    scores, seed, features_for = np.full(numbers.shape, np.nan), folding.get("seed", 0), fold_features(X)
     for repeat, number in enumerate(numbers):
         for left_out in np.unique(number):
             train, test = np.flatnonzero(number != left_out), np.flatnonzero(number == left_out)
             rows = features_for(train)
             model = fit_model(rows[train], labels[train], kind=aggregator, seed=seed + repeat, names=names)
-            yield repeat, test, rows[test], model
+            scores[repeat, test] = model.probability(rows[test])
+    return scores
 
 
 def fold_numbers(

@@ -1,6 +1,6 @@
 """Systems to compare on the same folds, and tables of their AUROC and other metrics.
 
-A system is a subset of features, a kind of aggregator, or all features but those of a signal, dropped or permuted.
+A system is a subset of features, a kind of aggregator, or all features but those of a signal.
 """
 
 from __future__ import annotations
@@ -172,42 +172,6 @@ def ablation_systems(names: Sequence[str], signals: Mapping[str, Sequence[str]])
     return System(ALL_FEATURES, tuple(names)), *without
 
 
-def permuted_scores(
-    X: ArrayLike | metrics.FoldFeatures,
-    y: ArrayLike,
-    groups: ArrayLike,
-    *,
-    names: Sequence[str],
-    signals: Mapping[str, Sequence[str]],
-    aggregator: AggregatorKind = "mlp",
-    **folding: Unpack[metrics.Folding],
-) -> dict[str, NDArray[np.float64]]:
-    """Score every sentence out of fold, as it is and with each signal taken from another sentence of its fold.
-
-    Nothing is trained again, so the drop in AUROC shows how much the aggregator uses the signal, whereas
-    :func:`ablation_systems` shows how much the others can replace it. The columns of a signal are permuted together,
-    once for each fold and repeat, drawn with ``seed + repeat`` (permutation importance, Breiman, 2001). The result has
-    P(faithful), (repeats, N), by ``"all features"`` and ``"<signal> permuted"``. A column that is not among ``names``
-    raises InputError.
-    """
-    if unknown := sorted({column for columns in signals.values() for column in columns} - set(names)):
-        raise InputError(f"signals name {', '.join(unknown)}; the columns are {', '.join(names)}")
-    places = {signal: [names.index(column) for column in columns] for signal, columns in signals.items()}
-    numbers, seed = metrics.fold_numbers(y, groups, **folding), folding.get("seed", 0)
-    scores = {
-        name: np.full(numbers.shape, np.nan) for name in (ALL_FEATURES, *(f"{signal} permuted" for signal in signals))
-    }
-    randomness = [np.random.default_rng(seed + repeat) for repeat in range(len(numbers))]
-    fitted = metrics.fitted_folds(X, y, numbers, aggregator=aggregator, seed=seed, names=names)
-    for repeat, test, rows, model in fitted:
-        scores[ALL_FEATURES][repeat, test] = model.probability(rows)
-        for signal, columns in places.items():
-            exchanged = rows.copy()
-            exchanged[:, columns] = rows[randomness[repeat].permutation(len(rows))][:, columns]
-            scores[f"{signal} permuted"][repeat, test] = model.probability(exchanged)
-    return scores
-
-
 @dataclass(frozen=True, slots=True)
 class EvaluationRow:
     """Metrics of one system on one subset of sentences: ``"all"``, a generator, a task, ...; with 95 % intervals.
@@ -302,11 +266,6 @@ def auroc_table(
             raise InputError(f"{what!r} has {len(given)} names for {len(labels)} sentences")
         parts += [(subset, np.asarray(given) == subset) for subset in sorted(set(given))]
     return EvaluationTable(tuple(row for part in parts for row in _rows(scores, cuts, labels, resamples, *part)))
-
-
-def best_system(table: EvaluationTable) -> str:
-    """Find the system with the highest AUROC on all sentences; of equals, the first."""
-    return max((row for row in table.rows if row.subset == "all"), key=lambda row: row.auroc).system
 
 
 def _cells(row: EvaluationRow, reference: str) -> tuple[str, ...]:

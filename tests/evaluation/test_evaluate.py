@@ -10,7 +10,6 @@ from syncheck.evaluation import (
     System,
     auroc_table,
     benchmark_systems,
-    best_system,
     cross_validate,
     expected_calibration_error,
     fold_numbers,
@@ -132,13 +131,6 @@ def test_calibration_error_is_that_of_the_public_function():
     scores = cross_validate(X, y, groups, aggregator="lr", repeats=2)
     (row,) = auroc_table({"x": scores}, y, groups).rows
     assert row.ece == pytest.approx(np.mean([expected_calibration_error(each, y) for each in scores]), abs=1e-12)
-
-
-def test_best_system_is_that_of_all_sentences():
-    scores = {"one": np.array([[0.9, 0.5, 0.6, 0.2]]), "two": np.array([[0.9, 0.8, 0.5, 0.2]])}
-    parts = {"part": ["x", "y", "y", "x"]}
-    assert best_system(auroc_table(scores, [1, 1, 0, 0], list("abcd"), by=parts)) == "two"
-    assert best_system(auroc_table({"b": scores["two"], "a": scores["two"]}, [1, 1, 0, 0], list("abcd"))) == "b"
 
 
 def test_scores_must_fit():
