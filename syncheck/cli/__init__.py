@@ -35,7 +35,7 @@ COMMANDS = {
     "features": ("train:features", "measure labelled responses once, for train and evaluate"),
     "evaluate": ("evaluate:evaluate", "compute the AUROC of a monitor's signals on labelled responses"),
     "ablate": ("evaluate:ablate", "compute the AUROC without each signal in turn"),
-    "label": ("label:label", "label sentences by hand, those closest to the threshold first"),
+    "label": ("label:label", "write a page to label sentences on, those closest to the threshold first"),
     "calibrate": ("train:calibrate", "calibrate scores and choose a threshold on held-out data"),
     "gateway": ("serving:gateway", "check the answers of an OpenAI-compatible server"),
     "serve": ("serving:serve", "answer questions over HTTP and score the answers"),
@@ -57,7 +57,7 @@ EXAMPLES = {
     "features": "--model my-model --data labelled.jsonl --output features.parquet",
     "evaluate": "--data labelled.jsonl --output evaluation.json",
     "ablate": "--data labelled.jsonl --output ablation.json",
-    "label": "answers.jsonl --output labelled.jsonl",
+    "label": "answers.jsonl --html label.html",
     "calibrate": "--model my-model --monitor my-monitor --data held-out.jsonl --risk 0.05 --output calibrated",
     "gateway": "--upstream http://localhost:8000/v1 --stop-below 0.3",
     "serve": "--port 8100",
@@ -107,8 +107,6 @@ def _kept(args: argparse.Namespace) -> str:
         return f"; {args.output} holds the finished {what}, and the same command{how} continues after them"
     if args.command == "features":
         return "; the same command continues after the finished parts"
-    if args.command == "label" and args.output is not None:
-        return f"; {args.output} holds the labels so far, and the same command continues"
     return ""
 
 

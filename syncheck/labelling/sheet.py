@@ -1,27 +1,21 @@
-"""Label sheets: sentences for people to label, in a file that is complete at any time; and two readers' labels."""
+"""Label sheets: sentences for people to label, and two readers' labels."""
 
 from __future__ import annotations
 
-import json
 import random
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from syncheck.base.errors import InputError, PromptError
-from syncheck.base.files import replaced
-from syncheck.base.printable import progress, shortened
-from syncheck.base.records import SHOWN
+from syncheck.base.printable import progress
 from syncheck.labelling.datasets import labelled_record
 from syncheck.labelling.responses import (
     NO_CLAIM,
     Label,
     LabelledResponse,
     LabelledSentence,
-    UnfaithfulSpan,
     prompt_of,
     query_of,
 )
@@ -46,18 +40,16 @@ class OpenSentence:
     evidence: Evidence | None
 
 
+@dataclass(frozen=True, slots=True)
 class LabelSheet:
-    """Answers whose sentences are being labelled."""
+    """Answers whose sentences are to be labelled."""
 
-    def __init__(self, responses: Sequence[LabelledResponse], open: Sequence[OpenSentence], order: LabelOrder) -> None:
-        self.responses = list(responses)
-        """The responses with the labels so far; None for a sentence without a label."""
-        self.open = list(open)
-        """Sentences without a label, in the order to ask for them."""
-        self.left_out: dict[str, str] = {}
-        """Reasons why responses cannot be scored, by id."""
-        self._given = tuple(responses)
-        self._order = order
+    responses: Sequence[LabelledResponse]
+    """The responses with earlier labels; None for a sentence without a label."""
+    open: Sequence[OpenSentence]
+    """Sentences without a label, in the order to ask for them."""
+    left_out: Mapping[str, str]
+    """Reasons why responses cannot be scored, by id."""
 
     @classmethod
     def of_responses(
@@ -88,68 +80,20 @@ class LabelSheet:
             answered.append(_with_labels(response, sentences, known.pop(response.id, None)))
             scored.append(sentences)
         answered += known.values()
-        sheet = cls(answered, _ordered(answered, scored, order, monitor.config.backtrack_threshold), order)
-        sheet.left_out = left_out
-        if not sheet.open and not kept:
+        asked = _ordered(answered, scored, order, monitor.config.backtrack_threshold)
+        if not asked and not kept:
             raise InputError(f"found no sentence that could be labelled; left out: {left_out}")
-        return sheet
+        return cls(answered, asked, left_out)
 
     def text(self, place: OpenSentence) -> tuple[str, str, str]:
         """Split the response into what comes before a sentence, the sentence, and what comes after it."""
-        sentence, whole = self._sentences(place)[place.sentence], self.responses[place.response].response
+        response = self.responses[place.response]
+        sentence, whole = (response.sentences or ())[place.sentence], response.response
         return whole[: sentence.start], whole[sentence.start : sentence.end], whole[sentence.end :]
 
-    def label(self, place: OpenSentence, label: Label, words: Sequence[str] = ()) -> None:
-        """Set the label of a sentence: faithful or not, or :data:`NO_CLAIM`; None takes it back.
-
-        ``words``, of an unfaithful sentence only, are those that are not supported; see :meth:`find`.
-        """
-        sentences = list(self._sentences(place))
-        if label is None:
-            sentences[place.sentence] = (self._given[place.response].sentences or ())[place.sentence]
-        else:
-            marked = [self.find(place, one) for one in words]
-            sentences[place.sentence] = sentences[place.sentence].labelled(label, marked)
-        self.responses[place.response] = replace(self.responses[place.response], sentences=tuple(sentences))
-
-    def find(self, place: OpenSentence, words: str) -> UnfaithfulSpan:
-        """Find the first occurrence of words in a sentence, in which all white space is alike.
-
-        Words that are blank or do not occur in the sentence raise InputError.
-        """
-        before, text, _ = self.text(place)
-        found = re.search(r"\s+".join(map(re.escape, words.split())), text) if words.strip() else None
-        if found is None:
-            raise InputError(
-                f"expected words of the sentence {shortened(text, SHOWN)!r}, found {shortened(words, SHOWN)!r}; write "
-                "them as the sentence does"
-            )
-        return UnfaithfulSpan(len(before) + found.start(), len(before) + found.end())
-
     def records(self) -> list[dict[str, Any]]:
-        """List the records in the documented format: all, or in random order only those with a label."""
-        return [labelled_record(r) for r in self.responses if self._order == "nearest" or any(_labels(r))]
-
-    def whole_records(self) -> list[dict[str, Any]]:
-        """List the records of all responses, with and without labels."""
+        """List the records of all responses in the documented format, with and without labels."""
         return [labelled_record(response) for response in self.responses]
-
-    def labelled(self) -> int:
-        """Count the sentences with a label."""
-        return sum(sum(_labels(response)) for response in self.responses)
-
-    def save(self, path: str | Path) -> None:
-        """Write the records; at any time the file is complete, the old one or the new one."""
-        with replaced(Path(path)) as (file, _):
-            for record in self.records():
-                file.write(f"{json.dumps(record, ensure_ascii=False)}\n".encode())
-
-    def _sentences(self, place: OpenSentence) -> Sequence[LabelledSentence]:
-        return self.responses[place.response].sentences or ()
-
-
-def _labels(response: LabelledResponse) -> list[bool]:
-    return [sentence.label is not None for sentence in response.sentences or ()]
 
 
 def _scored(
@@ -181,7 +125,7 @@ def _with_labels(
     ):
         raise InputError(
             f"response {response.id!r} was labelled before with another text, passages or sentences; pass the same "
-            "input and options, or another output"
+            "input and options, or no earlier labels"
         )
     sentences = tuple(known.get(place, LabelledSentence(*place, None)) for place in bounds)
     return replace(response, sentences=sentences)

@@ -1,6 +1,5 @@
-"""``syncheck label``: keys, a file that loses nothing, the page, and what calibrate makes of it."""
+"""``syncheck label``: the page, two readers, and what calibrate makes of the labels."""
 
-import io
 import json
 import re
 import shutil
@@ -30,9 +29,25 @@ def source(tmp_path):
     return write(tmp_path / "answers.jsonl", *ANSWERS)
 
 
-def label(source, output, keys, monkeypatch, *options):
-    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(keys)))
-    return main(["label", source, "--output", str(output), *options])
+def label(source, output, given, *options):
+    """Label the sentences that the page asks about, and save the records as the page does.
+
+    ``given`` are labels in order; None skips, and words are those that are not supported.
+    """
+    html = output.with_suffix(".html")
+    assert main(["label", str(source), "--html", str(html), *options]) == 0
+    held = held_by(html)
+    records = held["records"]
+    for asked, one in zip(held["open"], given, strict=False):
+        record = records[asked["response"]]
+        if one is not None:
+            record["labels"][asked["sentence"]] = 0 if isinstance(one, str) and one != "no claim" else one
+        if isinstance(one, str) and one != "no claim":
+            start = len(asked["before"]) + asked["text"].index(one)
+            record.setdefault("spans", []).append({"start": start, "end": start + len(one), "text": one})
+    kept = [r for r in records if held["whole"] or any(one is not None for one in r["labels"])]
+    write(output, *kept)
+    return held
 
 
 def labels(path):
@@ -46,53 +61,46 @@ def held_by(page):
     return json.loads(data)
 
 
-def test_keys(source, tmp_path, monkeypatch, capsys):
-    output = tmp_path / "labels.jsonl"
-    assert label(source, output, ["s", "k", "what", "n", "u", "p", "s", "q"], monkeypatch) == 0
-    assert labels(output) == [1, 1] and len(read(output)) == 6
-    shown = capsys.readouterr()
-    assert "The bridge was opened in" in shown.out and ">> " in shown.out
-    assert "-- 1 of 12 --" in shown.out
-    assert "2 new labels, 2 in all" in shown.err
-    assert label(source, output, ["n", "n"], monkeypatch) == 0
-    assert sorted(labels(output)) == [0, 0, 1, 1]
-    assert label(source, output, ["n"] * 20, monkeypatch, "--count", "1") == 0
-    assert len(labels(output)) == 5
+def test_it_goes_on_from_earlier_labels(source, tmp_path, capsys):
+    output, more = tmp_path / "labels.jsonl", tmp_path / "more.jsonl"
+    held = label(source, output, [1, None, 1])
+    assert len(held["open"]) == 12
+    assert (
+        "The bridge was opened in" in json.dumps(held["records"]) and "12 sentences to label" in capsys.readouterr().err
+    )
+    assert sorted(labels(output)) == [1, 1] and len(read(output)) == 6
+    held = label(source, more, [0, "no claim"], "--labels", str(output), "--count", "2")
+    assert len(held["open"]) == 2 and "2 sentences to label" in capsys.readouterr().err
+    assert sorted(labels(more), key=str) == [0, 1, 1, "no claim"]
+    assert len(label(source, output, [], "--labels", str(more))["open"]) == 8
 
 
-def test_a_sentence_that_claims_nothing_is_labelled_so_and_asked_once(source, tmp_path, monkeypatch, capsys):
-    output = tmp_path / "labels.jsonl"
-    assert label(source, output, ["c", "u", "c", "s"], monkeypatch, "--count", "2") == 0
-    assert sorted(labels(output), key=str) == [1, "no claim"]
-    assert label(source, output, ["q"], monkeypatch) == 0
-    assert "-- 1 of 10 --" in capsys.readouterr().out
+def test_the_page_has_a_name_of_its_own(source, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["label", source]) == 0
+    assert "label.html: 12 sentences to label" in capsys.readouterr().err
+    assert len(held_by(tmp_path / "label.html")["open"]) == 12
 
 
-def test_words_that_are_not_supported_are_marked_and_kept(source, tmp_path, monkeypatch, capsys):
-    output = tmp_path / "labels.jsonl"
-    keys = ["m", "Bela", "m", "Kovac  opened", "m", "it", "n", "m", "Anna", "s", "q"]
-    assert label(source, output, keys, monkeypatch) == 0
-    shown = capsys.readouterr().out
-    assert "expected words of the sentence 'Anna Kovac opened it in" in shown and "found 'Bela'; write them" in shown
-    assert "marked, for [n]ot: 'Kovac  opened', 'it'" in shown
-    assert sorted(labels(output)) == [0, 1]
-    (spans,) = [record["spans"] for record in read(output) if "spans" in record]
-    assert [span["text"] for span in spans] == ["Kovac opened", "it"]
-    assert label(source, output, ["n"], monkeypatch, "--count", "1") == 0
-    assert [record["spans"] for record in read(output) if "spans" in record] == [spans]
+def test_words_that_are_not_supported_are_kept(source, tmp_path):
+    output, more = tmp_path / "labels.jsonl", tmp_path / "more.jsonl"
+    label(source, output, ["it"])
+    assert [span["text"] for record in read(output) for span in record.get("spans", ())] == ["it"]
+    label(source, more, [0], "--labels", str(output))
+    assert [record["spans"] for record in read(more) if "spans" in record] == [
+        record["spans"] for record in read(output) if "spans" in record
+    ]
 
 
-def test_two_readers(source, tmp_path, monkeypatch, capsys):
+def test_two_readers(source, tmp_path, capsys):
     """The second labels what the first did, without seeing it, and their labels are joined."""
     first, second, both = (tmp_path / f"{name}.jsonl" for name in ("first", "second", "both"))
-    assert label(source, first, ["s", "n", "c", "s", "n"], monkeypatch) == 0
-    html = tmp_path / "label.html"
-    assert main(["label", str(first), "--html", str(html)]) == 0
-    assert {one for record in held_by(html)["records"] for one in record["labels"]} == {None}
+    label(source, first, [1, 0, "no claim", 1, 0])
+    held = label(first, second, [])
+    assert {one for record in held["records"] for one in record["labels"]} == {None} and len(held["open"]) == 12
+    assert not re.search(r"score|0\.\d|first", json.dumps(held))
+    label(first, second, [1, "Kovac", "no claim", 0, None, 1])
     capsys.readouterr()
-    assert label(str(first), second, ["s", "m", "Kovac", "n", "c", "n", "k", "s"], monkeypatch) == 0
-    shown = capsys.readouterr().out
-    assert "-- 1 of 12 --" in shown and not re.search(r"score|0\.\d|first", shown)
     assert main(["label", str(first), "--second", str(second), "--output", str(both)]) == 0
     shown = capsys.readouterr()
     table = [line.split() for line in shown.out.splitlines()]
@@ -111,19 +119,20 @@ def test_two_readers(source, tmp_path, monkeypatch, capsys):
     assert [span["text"] for record in read(both) for span in record.get("spans", ())] == ["Kovac"]
     assert main(["label", str(first), "--second", str(second), "--output", str(both)]) == 2
     assert main(["label", str(first), "--second", str(second), "--html", str(tmp_path / "x.html")]) == 2
+    assert main(["label", str(first), "--second", str(second)]) == 2
     shown = capsys.readouterr().err
-    assert "would be lost" in shown and "--html would have no effect" in shown
+    assert "would be lost" in shown and "--html would have no effect" in shown and "needs --output" in shown
 
 
-def test_whole_answers_alone_are_written_in_random_order(source, tmp_path, monkeypatch):
+def test_whole_answers_alone_are_written_in_random_order(source, tmp_path):
     output = tmp_path / "labels.jsonl"
-    assert label(source, output, ["s", "n", "s", "n"], monkeypatch, "--order", "random", "--count", "4") == 0
+    label(source, output, [1, 0, 1, 0], "--order", "random", "--count", "4")
     assert [record["labels"] for record in read(output)] == [[1, 0], [1, 0]]
 
 
-def test_labels_shift_prior_and_thresholds(source, tmp_path, monkeypatch, capsys):
+def test_labels_shift_prior_and_thresholds(source, tmp_path, capsys):
     output, shifted = tmp_path / "labels.jsonl", tmp_path / "shifted"
-    assert label(source, output, ["s", "s", *"nnnnnnnn"], monkeypatch, "--count", "10") == 0
+    label(source, output, [1, 1, *[0] * 8], "--count", "10")
     words = ["calibrate", "--monitor", "generic", "--data", str(output), "--method", "shift"]
     assert main([*words, "--output", str(shifted)]) == 2
     assert "without. Sentences that were chosen" in capsys.readouterr().err
@@ -133,7 +142,7 @@ def test_labels_shift_prior_and_thresholds(source, tmp_path, monkeypatch, capsys
     assert found.calibration.slope == 1.0 and found.calibration.intercept < 0 and found.base_rate < 0.5
 
 
-def test_the_page_asks_offline(source, tmp_path, monkeypatch):
+def test_the_page_asks_offline(source, tmp_path):
     page = tmp_path / "label.html"
     hostile = {**ANSWERS[0], "id": "h", "response": "</script><script>alert(1)</script> is in it. So is this."}
     assert main(["label", write(tmp_path / "h.jsonl", *ANSWERS, hostile), "--html", str(page)]) == 0
@@ -181,15 +190,15 @@ process.exit(0);
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
-def test_the_page_saves_what_the_command_reads(source, tmp_path, monkeypatch):
+def test_the_page_saves_what_the_command_reads(source, tmp_path):
     page, browser, output = tmp_path / "label.html", tmp_path / "browser.js", tmp_path / "labels.jsonl"
     assert main(["label", source, "--html", str(page)]) == 0
     browser.write_text(BROWSER, encoding="utf-8")
     run = subprocess.run(["node", browser, page, "snuksxnc"], capture_output=True, text=True, check=True)
     output.write_text(run.stdout, encoding="utf-8")
     assert sorted(labels(output), key=str) == [0, 1, 1, "no claim"] and len(read(output)) == 6
-    assert label(source, output, ["s"], monkeypatch, "--count", "1") == 0
-    assert sorted(labels(output), key=str) == [0, 1, 1, 1, "no claim"]
+    held = label(source, tmp_path / "more.jsonl", [1], "--labels", str(output))
+    assert len(held["open"]) == 8 and sorted(labels(tmp_path / "more.jsonl"), key=str) == [0, 1, 1, 1, "no claim"]
 
 
 SELECT = """
@@ -228,9 +237,8 @@ def test_words_selected_on_the_page_are_marked(tmp_path):
 
 
 def test_options_that_do_not_go_together(source, tmp_path, capsys):
-    assert main(["label", source]) == 2
-    assert main(["label", source, "--output", str(tmp_path / "a"), "--labels", str(tmp_path / "b")]) == 2
-    assert "--labels needs --html" in capsys.readouterr().err
+    assert main(["label", source, "--output", str(tmp_path / "a")]) == 2
+    assert "--output would have no effect" in capsys.readouterr().err and not (tmp_path / "a").exists()
 
 
 def test_answers_of_generate_take_their_questions_from_the_records(tmp_path, capsys):

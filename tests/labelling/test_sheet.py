@@ -1,10 +1,20 @@
 """Sentences to label: their order, the file of labels, and going on from it."""
 
+from dataclasses import replace
+
 import pytest
+from command_runs import write
 
 from syncheck import Monitor, MonitorConfig, Verifier
 from syncheck.base.errors import InputError, RecordError
-from syncheck.labelling import LabelSheet, labelled_responses, load_jsonl, second_reading, unlabelled_responses
+from syncheck.labelling import (
+    LabelSheet,
+    UnfaithfulSpan,
+    labelled_responses,
+    load_jsonl,
+    second_reading,
+    unlabelled_responses,
+)
 from syncheck.testing import WordAligner, scripted_monitor
 from syncheck.training import measure
 
@@ -34,6 +44,23 @@ def asked(sheet):
     return [sheet.text(place)[1] for place in sheet.open]
 
 
+def labelled(sheet, labels, tmp_path):
+    """Read a file in which sentences that are asked about have labels, in order."""
+    responses = list(sheet.responses)
+    for place, (label, *words) in zip(sheet.open, labels, strict=False):
+        response, before = responses[place.response], len(sheet.text(place)[0])
+        starts = [before + sheet.text(place)[1].index(one) for one in words]
+        spans = [UnfaithfulSpan(start, start + len(one)) for start, one in zip(starts, words, strict=True)]
+        sentences = list(response.sentences)
+        sentences[place.sentence] = sentences[place.sentence].labelled(label, spans)
+        responses[place.response] = replace(response, sentences=tuple(sentences))
+    return load_jsonl(write(tmp_path / "labels.jsonl", *replace(sheet, responses=responses).records()))
+
+
+def count(sheet):
+    return sum(s.label is not None for response in sheet.responses for s in response.sentences)
+
+
 def test_those_nearest_the_threshold_come_first(monitor, answers):
     near = monitor.config.backtrack_threshold
     expected = sorted(SUPPORTS, key=lambda text: abs(SUPPORTS[text] - near))
@@ -44,48 +71,32 @@ def test_whole_answers_in_random_order(monitor, answers):
     sheet = LabelSheet.of_responses(monitor, answers, order="random", seed=1)
     pairs = list(zip(asked(sheet)[::2], asked(sheet)[1::2], strict=True))
     assert {" ".join(pair) for pair in pairs} == set(TEXTS)
-    assert sheet.records() == []
-    sheet.label(sheet.open[0], True)
-    (record,) = sheet.records()
-    assert record["labels"] == [1, None]
+    assert [record["labels"] for record in sheet.records()] == [[None, None]] * 3
 
 
 def test_the_file_is_read_as_labels_and_gone_on_from(monitor, answers, tmp_path):
     sheet = LabelSheet.of_responses(monitor, answers)
-    first, second = sheet.open[:2]
-    sheet.label(first, False)
-    sheet.label(second, True)
-    sheet.label(second, None)
-    sheet.save(tmp_path / "labels.jsonl")
-    kept = load_jsonl(tmp_path / "labels.jsonl")
+    kept = labelled(sheet, [(False,)], tmp_path)
     labels = {r.response[s.start : s.end]: s.faithful for r in kept for s in r.sentences}
-    assert labels == dict.fromkeys(SUPPORTS) | {sheet.text(first)[1]: False}
+    assert labels == dict.fromkeys(SUPPORTS) | {asked(sheet)[0]: False}
     again = LabelSheet.of_responses(monitor, answers, kept=kept)
-    assert again.labelled() == 1
+    assert count(again) == 1
     assert asked(again) == asked(sheet)[1:]
     # Answers that are not drawn any more keep their labels.
     others = LabelSheet.of_responses(monitor, answers[:1], kept=kept)
-    assert others.labelled() == 1 and len(others.records()) == 3
+    assert count(others) == 1 and len(others.records()) == 3
 
 
-def test_words_are_marked_in_an_unfaithful_sentence_and_kept_by_the_next_sheet(monitor, tmp_path):
+def test_words_marked_in_an_unfaithful_sentence_are_kept_by_the_next_sheet(monitor, tmp_path):
     given = unlabelled_responses(
         [{"id": "a", "question": "A?", "context": "A is red.", "response": "E is\nup. F is down."}]
     )
     sheet = LabelSheet.of_responses(monitor, given, order="random")
-    first, second = sheet.open
-    with pytest.raises(InputError, match=r"words of the sentence 'E is\\nup.', found 'down'; write"):
-        sheet.label(first, False, ["down"])
-    sheet.label(first, False, ["E", "is up"])
-    sheet.label(second, True, ["down"])  # a faithful sentence has none
-    sheet.save(tmp_path / "labels.jsonl")
-    (record,) = sheet.records()
-    assert record["labels"] == [0, 1] and [span["text"] for span in record["spans"]] == ["E", "is\nup"]
-    kept = load_jsonl(tmp_path / "labels.jsonl")
+    kept = labelled(sheet, [(False, "E", "is\nup"), (True, "down")], tmp_path)  # a faithful sentence has none
     again = LabelSheet.of_responses(monitor, given, order="random", kept=kept)
-    assert again.responses == sheet.responses and not again.open
-    sheet.label(first, None)
-    assert "spans" not in sheet.records()[0]
+    assert again.responses == kept and not again.open
+    (record,) = again.records()
+    assert record["labels"] == [0, 1] and [span["text"] for span in record["spans"]] == ["E", "is\nup"]
 
 
 def reading(*labels, **more):
@@ -130,7 +141,7 @@ def test_a_label_of_one_reader_alone_is_none():
         second_reading(reading(1, 0, 1), reading(1, 0, 1, context="B is blue."))
 
 
-def test_a_third_reader_may_settle_a_disagreement(monitor):
+def test_a_third_reader_may_settle_a_disagreement(monitor, tmp_path):
     given = unlabelled_responses(
         [{"id": "a", "question": "A?", "context": "A is red.", "response": "A is red. B is blue."}]
     )
@@ -146,11 +157,10 @@ def test_a_third_reader_may_settle_a_disagreement(monitor):
         ]
     )
     sheet = LabelSheet.of_responses(monitor, given, kept=two)
-    assert asked(sheet) == ["B is blue."] and sheet.labelled() == 1
-    sheet.label(sheet.open[0], False)
-    assert sheet.records()[0]["labels"] == [1, 0]
-    sheet.label(sheet.open[0], None)
+    assert asked(sheet) == ["B is blue."] and count(sheet) == 1
     assert sheet.records()[0]["labels"] == [1, [0, 1]]
+    (settled,) = labelled(sheet, [(False,)], tmp_path)
+    assert [s.label for s in settled.sentences] == [True, False]
 
 
 def test_some_answers_are_drawn(monitor, answers):
@@ -177,13 +187,10 @@ def test_text_that_the_monitor_does_not_read_is_no_part_of_what_is_labelled(llam
     response = f"A is red. B is blue.{llama.tokenizer.eos_token} C is old."
     given = unlabelled_responses([{"id": "a", "question": "A?", "context": "A is red.", "response": response}])
     sheet = LabelSheet.of_responses(monitor, given, order="random")
-    for place in sheet.open:
-        sheet.label(place, True)
-    sheet.save(tmp_path / "labels.jsonl")
-    kept = load_jsonl(tmp_path / "labels.jsonl")
+    kept = labelled(sheet, [(True,)] * 2, tmp_path)
     assert [r.response for r in kept] == ["A is red. B is blue."]
     assert measure(monitor, kept, show_progress=False).labels().tolist() == [1, 1]
-    assert LabelSheet.of_responses(monitor, given, order="random", kept=kept).labelled() == 2
+    assert count(LabelSheet.of_responses(monitor, given, order="random", kept=kept)) == 2
 
 
 @pytest.mark.parametrize(
@@ -200,12 +207,9 @@ def test_reasoning_has_no_sentences_and_needs_no_labels(response, llama, tmp_pat
     given = unlabelled_responses([{"id": "a", "question": "A?", "context": "A is red.", "response": response}])
     sheet = LabelSheet.of_responses(verifier, given, order="random")
     assert asked(sheet) == ["A is red.", "B is blue."]
-    for place in sheet.open:
-        sheet.label(place, True)
-    sheet.save(tmp_path / "labels.jsonl")
-    kept = load_jsonl(tmp_path / "labels.jsonl")
+    kept = labelled(sheet, [(True,)] * 2, tmp_path)
     assert measure(verifier, kept, show_progress=False).labels().tolist() == [1, 1]
-    assert LabelSheet.of_responses(verifier, given, order="random", kept=kept).labelled() == 2
+    assert count(LabelSheet.of_responses(verifier, given, order="random", kept=kept)) == 2
     # A monitor that reads the tokens of a model cuts reasoning too: its sentences have no label.
     monitor = Monitor(llama.model, llama.tokenizer, config=MonitorConfig("paper-no-lid.v1"), aligner=WordAligner())
     measured = measure(monitor, kept, show_progress=False)
