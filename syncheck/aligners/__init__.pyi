@@ -1,4 +1,4 @@
-from .alignscore import AlignScoreAligner as AlignScoreAligner, convert_alignscore as convert_alignscore
+from .alignscore import AlignScoreAligner as AlignScoreAligner
 from .bundled import BundledAligner as BundledAligner
 from .classifier import ClassifierAligner as ClassifierAligner, CriticAligner as CriticAligner
 from .evaluators import (

@@ -5,7 +5,6 @@ Zha, Yang, Li and Hu: "AlignScore: Evaluating Factual Consistency with a Unified
 
 from __future__ import annotations
 
-import json
 import logging
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -17,14 +16,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from huggingface_hub import hf_hub_download
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from syncheck.aligners.protocol import OfNetwork, check_asked, scored_by_length
 from syncheck.base.checks import check_choice
 from syncheck.base.errors import CheckpointError, MismatchError
-from syncheck.base.files import DAMAGED, read_object, require_regular
+from syncheck.base.files import DAMAGED, require_regular
 from syncheck.base.pretrained import MAX_FILE_BYTES, load_pretrained, load_tokenizer
 from syncheck.base.printable import one_line
 from syncheck.reading.evidence import Chunk, split_to_fit
@@ -98,7 +95,7 @@ class AlignScoreAligner(OfNetwork):
         overflow: Overflow = "split",
         device: str | torch.device = "cpu",
     ) -> AlignScoreAligner:
-        """Load a published ``.ckpt``, or a converted folder; see :func:`load_alignscore`."""
+        """Load a published ``.ckpt``; see :func:`load_alignscore`."""
         model, tokenizer = load_alignscore(path, backbone=backbone)
         given = None if backbone is None else str(backbone)
         return cls(model, tokenizer, mode=mode, overflow=overflow, device=device, name=str(path), backbone=given)
@@ -196,7 +193,6 @@ def _support(chunks: Sequence[Chunk], scores: torch.Tensor) -> Support:
     return Support(scores.amax(0).mean().item(), evidence)
 
 
-FORMAT, MANIFEST = "syncheck.alignscore.v1", "alignscore.json"
 _UNUSED = ("mlm_head.", "base_model.embeddings.position_ids")
 """Parts of a published checkpoint that inference does not need."""
 _AS_DICT: list[Any] = [
@@ -225,16 +221,14 @@ class AlignScoreModel(nn.Module):
 def load_alignscore(
     path: Path | str, *, backbone: Path | str | None = None
 ) -> tuple[AlignScoreModel, PreTrainedTokenizerBase]:
-    """Load a published checkpoint, or a folder that :func:`convert_alignscore` wrote.
+    """Load a published checkpoint, without running code in it.
 
-    ``path`` is a ``.ckpt`` file, ``owner/repository/file.ckpt`` on the Hugging Face Hub, or a folder. For a ``.ckpt``,
-    ``backbone`` is a folder, or the name of a model to download, with the config and tokenizer of its RoBERTa. None
-    takes the model that the checkpoint names: the folder of that name next to the file, or else the model of that name
-    in the cache. What is missing, damaged or holds more than arrays and plain values raises CheckpointError; keys or
-    shapes of another network, MismatchError.
+    ``path`` is a ``.ckpt`` file, or ``owner/repository/file.ckpt`` on the Hugging Face Hub. ``backbone`` is a folder,
+    or the name of a model to download, with the config and tokenizer of its RoBERTa. None takes the model that the
+    checkpoint names: the folder of that name next to the file, or else the model of that name in the cache. What is
+    missing, damaged or holds more than arrays and plain values raises CheckpointError; keys or shapes of another
+    network, MismatchError.
     """
-    if Path(path).is_dir():
-        return _build(_read_folder(Path(path)), path)
     path = _file(path)
     checkpoint = _read_lightning(path)
     state: dict[str, Tensor] = checkpoint["state_dict"]
@@ -256,33 +250,6 @@ def load_alignscore(
         raise CheckpointError(
             f"{path.name!r} was trained from {named!r}, whose config and tokenizer it needs, and {error}. Put them in "
             f"{str(beside)!r}, or pass their folder, or a name to download, as backbone= (--aligner-backbone)"
-        ) from error
-
-
-def convert_alignscore(path: Path | str, folder: Path | str, *, backbone: Path | str | None = None) -> None:
-    """Write a published ``.ckpt`` as a folder of safetensors, config and tokenizer, which is created if needed.
-
-    ``path``, ``backbone`` and errors are as in :func:`load_alignscore`, which also reads the folder.
-    """
-    model, tokenizer = load_alignscore(path, backbone=backbone)
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    # Not by safetensors' save_file, which leaves the file readable to its owner alone, whatever the umask says.
-    (folder / "model.safetensors").write_bytes(save({k: v.contiguous() for k, v in model.state_dict().items()}))
-    model.base_model.config.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    (folder / MANIFEST).write_text(json.dumps({"format": FORMAT}) + "\n")
-
-
-def _read_folder(folder: Path) -> dict[str, Tensor]:
-    try:
-        if read_object(folder / MANIFEST)["format"] != FORMAT:
-            raise KeyError(FORMAT)
-        return dict(load_file(folder / "model.safetensors"))
-    except (CheckpointError, OSError, ValueError, KeyError, SafetensorError) as error:
-        raise CheckpointError(
-            f"expected a folder of format {FORMAT!r} with {MANIFEST} and model.safetensors, found {str(folder)!r} "
-            f"({type(error).__name__}: {error}); write one with `syncheck convert-aligner`"
         ) from error
 
 

@@ -128,8 +128,7 @@ def load_aligner(
         - ``"minicheck"``, ``"alignscore"``, ``"hhem"`` or ``"nli"``: the best published checkpoint of that kind in the
           local cache of Hugging Face; ``"auto"``: the best of these, else the reader if its encoder is there, else the
           bundled aligner. Nothing is downloaded, and the log says which it is;
-        - an AlignScore checkpoint: a ``.ckpt`` file, ``owner/repository/file.ckpt`` of the Hugging Face Hub, or a
-          converted folder;
+        - an AlignScore checkpoint: a ``.ckpt`` file, or ``owner/repository/file.ckpt`` of the Hugging Face Hub;
         - a folder in the bundled aligner's format;
         - ``"minicheck:"``, ``"critic:"`` (Self-RAG) or ``"spans:"`` (an instruction-tuned model that lists unsupported
           spans), followed by a folder or the name of a checkpoint;
@@ -161,8 +160,7 @@ def load_aligner(
     if foreign := [option for option in given if option not in takes]:
         raise InputError(
             f"aligner {str(name)!r} takes {', '.join(takes) or 'no options'}; found {', '.join(foreign)}. Leave them "
-            "out: backbone is for an AlignScore .ckpt, mode and overflow are for AlignScore, entailment is for a "
-            "classifier"
+            "out: backbone, mode and overflow are for an AlignScore .ckpt, entailment is for a classifier"
         )
     return load(device=device, **given)
 
@@ -178,8 +176,6 @@ def _loader(name: str | Path) -> tuple[tuple[str, ...], Callable[..., Aligner | 
         return (), partial(_PREFIXES[prefix], path)
     if Path(name).suffix == ".ckpt":
         return ("backbone", "mode", "overflow"), partial(aligners.AlignScoreAligner.load, name)
-    if (Path(name) / "alignscore.json").is_file():
-        return ("mode", "overflow"), partial(aligners.AlignScoreAligner.load, name)
     if is_packed(Path(name)):
         return (), partial(aligners.BundledAligner.load, Path(name))
     return ("entailment",), partial(_load_classifier, name)

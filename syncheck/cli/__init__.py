@@ -40,7 +40,6 @@ COMMANDS = {
     "gateway": ("serving:gateway", "check the answers of an OpenAI-compatible server"),
     "serve": ("serving:serve", "answer questions over HTTP and score the answers"),
     "doctor": ("doctor:doctor", "check the installation, and say how to fix what is missing"),
-    "convert-aligner": ("monitors:convert_aligner", "convert an AlignScore .ckpt to a folder of safetensors"),
 }
 """Module and function of each command, beside which ``..._options`` adds its options, and its help.
 
@@ -62,7 +61,6 @@ EXAMPLES = {
     "gateway": "--upstream http://localhost:8000/v1 --stop-below 0.3",
     "serve": "--port 8100",
     "doctor": "--model my-model --device cuda",
-    "convert-aligner": "--aligner AlignScore-base.ckpt --output alignscore",
 }
 """Options of the example in the ``--help`` of each command."""
 

@@ -1,4 +1,4 @@
-"""Models, monitor, passages and labelled responses that the options name; ``syncheck convert-aligner``."""
+"""Models, monitor, passages and labelled responses that the options name."""
 
 from __future__ import annotations
 
@@ -375,17 +375,3 @@ def panels_of(name: str, table: EvaluationTable) -> list[IntervalPanel]:
         IntervalPanel(f"{name} set, {part}", *(tuple(getattr(row, figure) for row in rows) for figure in figures))
         for part, rows in table.by_subset().items()
     ]
-
-
-def convert_aligner_options(add: Options) -> None:
-    """Add the options of ``convert-aligner``."""
-    add("--aligner FILE", "an AlignScore .ckpt", required=True)
-    add("--aligner-backbone DIR_OR_ID")
-    add("--output DIR", "folder to pass to --aligner afterwards", required=True)
-
-
-def convert_aligner(args: argparse.Namespace) -> int:
-    """Convert a published AlignScore checkpoint to a folder without pickle; returns the exit code."""
-    aligners.convert_alignscore(args.aligner, args.output, backbone=args.aligner_backbone)
-    sys.stderr.write(f"converted; pass --aligner {args.output}\n")
-    return 0

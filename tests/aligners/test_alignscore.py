@@ -14,7 +14,7 @@ import pytest
 import torch
 from transformers import AutoTokenizer
 
-from syncheck.aligners import AlignScoreAligner, convert_alignscore, load_aligner
+from syncheck.aligners import AlignScoreAligner, load_aligner
 from syncheck.base.errors import CheckpointError, InputError, MismatchError
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "alignscore"
@@ -93,13 +93,12 @@ def test_chunks_of_about_350_words_with_their_passage():
     }
 
 
-def test_converted_folder_scores_the_same(tmp_path):
-    convert_alignscore(CHECKPOINT, tmp_path, backbone=BACKBONE)
+def test_a_checkpoint_is_loaded_by_its_path():
     case = CASES[5]
-    converted = load_aligner(tmp_path)
-    assert isinstance(converted, AlignScoreAligner)
-    assert converted.options == {"mode": "nli_sp", "overflow": "split"}
-    assert converted.align([case["context"]], [case["claim"]]) == load().align([case["context"]], [case["claim"]])
+    found = load_aligner(CHECKPOINT, backbone=BACKBONE)
+    assert isinstance(found, AlignScoreAligner)
+    assert found.options == {"mode": "nli_sp", "overflow": "split", "backbone": str(BACKBONE)}
+    assert found.align([case["context"]], [case["claim"]]) == load().align([case["context"]], [case["claim"]])
 
 
 def test_lightning_dictionary_of_hyper_parameters_is_read_as_a_plain_one(tmp_path, monkeypatch):
@@ -235,13 +234,11 @@ def hub(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("hub")
 @pytest.mark.parametrize("file", ["AlignScore-tiny.ckpt", "more/AlignScore-tiny.ckpt"])
-def test_file_of_a_repository_of_the_hub_is_loaded(file, tmp_path):
+def test_file_of_a_repository_of_the_hub_is_loaded(file):
     name = f"yzha/AlignScore/{file}"
     aligner = load_aligner(name, backbone=BACKBONE)
     assert aligner.align(["A cat sat."], ["A cat."]) == load().align(["A cat sat."], ["A cat."])
     assert aligner.name == name
-    convert_alignscore(name, tmp_path / "converted", backbone=BACKBONE)
-    assert load_aligner(tmp_path / "converted").align(["A."], ["A."]) == load().align(["A."], ["A."])
 
 
 @pytest.mark.usefixtures("hub")
@@ -289,17 +286,6 @@ def test_checkpoint_that_is_missing_or_damaged_is_refused(tmp_path, content):
         path.write_bytes(CHECKPOINT.read_bytes()[:400_000] if content == "half" else content)
     with pytest.raises(CheckpointError, match=r"a\.ckpt"):
         load_aligner(path, backbone=BACKBONE)
-
-
-@pytest.mark.parametrize("damage", ["manifest", "format", "weights"])
-def test_damaged_converted_folder_is_refused(tmp_path, damage):
-    convert_alignscore(str(CHECKPOINT), str(tmp_path), backbone=str(BACKBONE))
-    if damage == "weights":
-        (tmp_path / "model.safetensors").write_bytes(b"short")
-    else:
-        (tmp_path / "alignscore.json").write_text("{" if damage == "manifest" else '{"format": "other"}')
-    with pytest.raises(CheckpointError, match="convert-aligner"):
-        load_aligner(tmp_path)
 
 
 def test_file_without_a_state_dict_is_refused(tmp_path):

@@ -75,23 +75,6 @@ def test_checkpoint_with_its_options_from_features_to_a_score(checkpoint, data, 
     assert found == pytest.approx(expected, abs=1e-6)
 
 
-def test_converted_checkpoint_needs_no_backbone(checkpoint, tmp_path, capsys):
-    folder = str(tmp_path / "converted")
-    assert (
-        main(["convert-aligner", "--aligner", checkpoint, "--aligner-backbone", str(ROBERTA), "--output", folder]) == 0
-    )
-    assert str(folder) in capsys.readouterr().err
-    found = scored(tmp_path, "--aligner", folder)
-    assert found == pytest.approx(support(load_aligner(checkpoint, backbone=ROBERTA), list(found)), abs=1e-6)
-
-
-def test_conversion_without_a_checkpoint_says_so(tmp_path, capsys):
-    missing = str(tmp_path / "no.ckpt")
-    assert main(["convert-aligner", "--aligner", missing, "--output", str(tmp_path / "converted")]) == 2
-    assert repr(missing) in capsys.readouterr().err
-    assert not (tmp_path / "converted").exists()
-
-
 def test_options_of_aligners_are_refused_where_they_have_no_effect(tmp_path, capsys):
     assert main(["score", *MODEL, "--aligner-overflow", "cut", "--input", str(tmp_path)]) == 2
     assert "overflow" in capsys.readouterr().err
