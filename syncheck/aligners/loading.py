@@ -16,7 +16,7 @@ from syncheck import aligners
 from syncheck.aligners.bundled import is_packed
 from syncheck.aligners.reader.network import INSTALL, can_read
 from syncheck.base.errors import CheckpointError, InputError, describe_failure
-from syncheck.base.pretrained import cached_file, require_few_layers, require_plain_folder
+from syncheck.base.pretrained import cached_file, require_plain_folder
 
 if TYPE_CHECKING:
     from syncheck.aligners.alignscore import Mode, Overflow
@@ -153,7 +153,6 @@ def load_aligner(
     """
     if Path(name).is_dir():
         require_plain_folder(Path(name))
-        require_few_layers(name)
     takes, load = _loader(name)
     options = {"backbone": backbone, "mode": mode, "overflow": overflow, "entailment": entailment}
     given = {option: value for option, value in options.items() if value is not None}

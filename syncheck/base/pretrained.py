@@ -6,7 +6,6 @@ import hashlib
 import json
 import logging
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -119,15 +118,10 @@ def _locked(place: Path) -> Iterator[None]:
 
 
 WORDS = "the water of 1 年 и"  # a genuine tokenizer knows some of these, at least by their letters
-MAX_LAYERS = 512
-"""Largest number of layers in any part of a model: each takes milliseconds to make, before any weight is read. Widths
-need no limit, since weights of other shapes are refused before anything of that size is made."""
 MAX_FILE_BYTES = 1 << 40  # largest file of a checkpoint; weights are mapped, not read into memory at once
 
 _CONFIG = "config.json"
 _REACH_SECONDS = 10.0  # limit for asking the Hub whether it has a model
-_HUB_OPTIONS = ("cache_dir", "local_files_only", "revision", "subfolder", "token")
-_LAYERS = re.compile("(^|_)(layers?|blocks)$")
 
 
 def require_tokenizer(tokenizer: object) -> None:
@@ -148,7 +142,6 @@ def load_pretrained(auto: Any, name: str | Path, *, what: str, **options: Any) -
     require_plain_folder(Path(name))
     require_reachable(name, options, what=what)
     try:
-        require_few_layers(name, options)
         return auto.from_pretrained(name, trust_remote_code=False, **options)
     except Exception as error:  # damaged files raise anything, and so does a pickle that is refused
         if is_out_of_memory(error):
@@ -200,36 +193,6 @@ def require_reachable(name: str | Path, options: Mapping[str, Any], *, what: str
             f"and the Hub cannot be reached ({describe_failure(error)}). Pass a folder with config.json, the weights "
             "and the tokenizer's files, or connect to the network"
         ) from error
-
-
-def require_few_layers(name: str | Path, options: Mapping[str, Any] | None = None) -> None:
-    """Refuse, with a CheckpointError, a config that asks for too many layers; the loader reports a missing one."""
-    from transformers import PreTrainedConfig
-
-    given = {option: value for option, value in (options or {}).items() if option in _HUB_OPTIONS}
-    try:
-        config, _ = PreTrainedConfig.get_config_dict(name, **given)
-    except (OSError, ValueError):
-        return
-    for field, count in _counts(config):
-        if count > MAX_LAYERS:
-            raise CheckpointError(
-                f"the config of {str(name)!r} asks for {count} in {field!r}; at most {MAX_LAYERS} layers are allowed. "
-                "Pass another checkpoint"
-            )
-
-
-def _counts(config: Any) -> Iterator[tuple[str, int]]:  # noqa: ANN401 (JSON)
-    """Yield the name and value of each count of layers in a config and its parts."""
-    if isinstance(config, list):
-        for part in config:
-            yield from _counts(part)
-    if not isinstance(config, dict):
-        return
-    for field, value in config.items():
-        if type(value) in (int, float) and _LAYERS.search(field):
-            yield field, value
-        yield from _counts(value)
 
 
 def load_model(name: str | Path, device: str | torch.device) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
