@@ -18,7 +18,7 @@ from syncheck.config import DEFAULT_SCHEMA, GENERIC, GENERIC_BUNDLED, GENERIC_RE
 from syncheck.features.schemas import needs_lid, needs_signals
 from syncheck.report.plots import IntervalPanel
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS
-from syncheck.text.sentences.boundaries import MAX_SENTENCE_TOKENS, SegmenterConfig
+from syncheck.text.sentences.boundaries import SegmenterConfig
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -263,6 +263,11 @@ def measuring_monitor(args: argparse.Namespace, paths: Sequence[Path]) -> Scorer
     return None
 
 
+_REMEDY = (
+    "Pass the --monitor, or the --schema and options for sentences, of its `syncheck features`, or measure it again"
+)
+
+
 def measured_by(
     monitor: Scorer | None,
     args: argparse.Namespace,
@@ -280,7 +285,7 @@ def measured_by(
         check(measured.records)
         if monitor is not None:
             measured = training.narrowed(measured, monitor.schema)
-            training.check_measured_by(measured, monitor, source=path, remedy=_same_options(args, measured))
+            training.check_measured_by(measured, monitor, source=path, remedy=_REMEDY)
     else:
         assert monitor is not None
         records = chosen_responses(args, path)
@@ -320,34 +325,6 @@ def aligner_of(args: argparse.Namespace, measured: training.MeasuredSentences, p
         raise InputError(
             f"{path} was measured with the aligner {identity!r}, which cannot be loaded: {error}. Pass it as --aligner"
         ) from error
-
-
-def _same_options(args: argparse.Namespace, measured: training.MeasuredSentences) -> str:
-    """Say with which options the command has the monitor that measured a file, or needs none."""
-    ways, trains = [], getattr(args, "cv", None) != 0
-    if hasattr(args, "monitor"):
-        ways.append("the --monitor of its `syncheck features`, such as --monitor generic")
-    if trains and hasattr(args, "schema") and (options := _options_of(measured)) is not None:
-        ways.append(f"{options}{' without --monitor' if ways else ''}")
-    if trains and getattr(args, "aggregator", "") is None:
-        ways.append("--aggregator KIND without --model and --monitor, for which the file is taken as it is")
-    return f"Pass {', or '.join(ways)}" if ways else "Measure it again, with the monitor of this command"
-
-
-def _options_of(measured: training.MeasuredSentences) -> str | None:
-    """Name the options for the schema and segmentation of measured sentences; None if no options ask for them."""
-    cut = measured.segmenter
-    if cut.abbreviations not in ((), ENGLISH_ABBREVIATIONS) or cut.max_tokens != MAX_SENTENCE_TOKENS:
-        return None
-    options = {
-        f"--schema {measured.schema.version}": True,
-        "--abbreviations english": cut.abbreviations != (),
-        f"--line-breaks {cut.line_breaks}": cut.line_breaks != "none",
-        "--cjk-stops": cut.cjk_stops,
-        "--clauses": cut.clauses,
-        f"--sentences-together {cut.sentences}": cut.sentences != 1,
-    }
-    return " ".join(option for option, differs in options.items() if differs)
 
 
 def report_left_out(measured: training.MeasuredSentences, path: Path) -> None:
