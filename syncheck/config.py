@@ -10,7 +10,7 @@ from syncheck.base.errors import InputError
 from syncheck.features.schemas import needs_lid
 from syncheck.text.sentences.boundaries import SegmenterConfig
 
-Template = Literal["auto", "biography", "chat", "plain", "ragtruth-chat", "ragtruth-qa"]
+Template = Literal["auto", "chat", "plain", "ragtruth-chat", "ragtruth-qa"]
 DEFAULT_SCHEMA = "syncheck.v6"
 """Features that a monitor measures, and is trained on, by default."""
 

@@ -58,22 +58,7 @@ def ragtruth_qa_prompt(question: str, passages: Sequence[str]) -> str:
     )
 
 
-def biography_prompt(question: str, passages: Sequence[str]) -> str:
-    """Write the published code's prompt for a biography; without passages, its counterpart: the instruction alone.
-
-    The question reads like ``Tell me a bio of Ada Lovelace.``; each passage is a title, a line break and a text.
-    """
-    if not passages:
-        return f"### Instruction:\n{question}\n\n### Response:\n"
-    numbered = "\n".join(f"[{i}] {passage}" for i, passage in enumerate(passages, 1))
-    return (
-        "Below is an instruction that describes a task. Write a response that appropriately completes the request.\n\n"
-        f"### Paragraph:\n{numbered}\n\n### Instruction:\n{question}\n\n### Response:"
-    )
-
-
 _WRITERS: Mapping[str, Callable[[str, Sequence[str]], str]] = {
-    "biography": biography_prompt,
     "plain": plain_prompt,
     "ragtruth-chat": ragtruth_qa_prompt,
     "ragtruth-qa": ragtruth_qa_prompt,
@@ -123,8 +108,8 @@ def build_prompt(
     template
         ``chat``: a system line, then numbered passages and the question in one user turn of the tokenizer's chat
         template. ``plain``: numbered passages, ``Question:``, ``Answer:``. ``ragtruth-qa``: RAGTruth's QA prompt as it
-        is; ``ragtruth-chat``: as one user turn. ``biography``: the paper's prompt for biographies. ``auto``: ``chat``
-        if the tokenizer has a chat template, ``plain`` otherwise.
+        is; ``ragtruth-chat``: as one user turn. ``auto``: ``chat`` if the tokenizer has a chat template, ``plain``
+        otherwise.
     system
         A system prompt for both prompts: its own turn in a chat template, in place of the line of ``chat``, otherwise a
         paragraph before the prompt. The line of ``chat`` opens the user turn where a chat template takes no system

@@ -47,15 +47,6 @@ def test_ragtruth_counts_its_passages(tokenizer, count, words):
     assert f"on the following {words}:\n" in prompt.with_context
 
 
-def test_biography(tokenizer):
-    prompt = build_prompt(tokenizer, question="Who?", context=["Ada\nA poet.", "Two."], template="biography")
-    assert prompt.with_context == (
-        "Below is an instruction that describes a task. Write a response that appropriately completes the request.\n\n"
-        "### Paragraph:\n[1] Ada\nA poet.\n[2] Two.\n\n### Instruction:\nWho?\n\n### Response:"
-    )
-    assert prompt.without_context == "### Instruction:\nWho?\n\n### Response:\n"
-
-
 class TestSystemPrompt:
     def test_a_template_that_refuses_it(self, tokenizer, monkeypatch):
         template = "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}"

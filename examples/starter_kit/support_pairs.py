@@ -6,12 +6,15 @@ import json
 import lzma
 import re
 import zlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from syncheck.labelling import UnfaithfulSpan, labelled_sentences, load_ragtruth
+from syncheck.labelling import UnfaithfulSpan, label_sentences, load_ragtruth
 from syncheck.spans import load_span_items
+from syncheck.text.sentences import Punkt
+from syncheck.text.words import has_letter
 
 __all__ = ["Part", "SupportPair", "load_pairs", "mushroom_pairs", "part_of", "ragtruth_pairs"]
 
@@ -44,22 +47,29 @@ def part_of(context: str) -> Part:
     return "calibrate" if bucket < TEST_PERCENT + CALIBRATE_PERCENT else "train"
 
 
+def claims_of(response: str, spans: Sequence[UnfaithfulSpan]) -> Iterator[tuple[str, int]]:
+    """Yield the sentences with a letter of a response, cut by NLTK's untrained Punkt, with 0 where a span overlaps."""
+    bounds = [(start, end) for start, end in Punkt().spans(response) if has_letter(response[start:end])]
+    for (start, end), label in zip(bounds, label_sentences(bounds, spans).tolist(), strict=True):
+        yield response[start:end], label
+
+
 def ragtruth_pairs(folder: Path) -> list[SupportPair]:
     """Return the sentences with a letter of RAGTruth's answers as claims, unsupported where a span overlaps."""
     return [
-        SupportPair(r.passages, r.response[s.start : s.end], int(s.faithful), "ragtruth", r.group)
+        SupportPair(r.passages, claim, label, "ragtruth", r.group)
         for r in load_ragtruth(folder)
-        for s in labelled_sentences(r.response, r.spans or ())
+        for claim, label in claims_of(r.response, r.spans or ())
     ]
 
 
 def mushroom_pairs(file: Path) -> list[SupportPair]:
     """Return the sentences with a letter of Mu-SHROOM's answers with passages, unsupported where a hard label is."""
     return [
-        SupportPair(item.passages, item.response[s.start : s.end], int(s.faithful), "mushroom", item.source)
+        SupportPair(item.passages, claim, label, "mushroom", item.source)
         for item in load_span_items(file)
         if item.passages and item.labels is not None
-        for s in labelled_sentences(item.response, [UnfaithfulSpan(*span) for span in item.labels.hard])
+        for claim, label in claims_of(item.response, [UnfaithfulSpan(*span) for span in item.labels.hard])
     ]
 
 

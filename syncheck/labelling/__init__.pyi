@@ -12,7 +12,6 @@ from .responses import (
     UnfaithfulSpan as UnfaithfulSpan,
     carried_line as carried_line,
     label_sentences as label_sentences,
-    labelled_sentences as labelled_sentences,
 )
 from .sheet import (
     Agreement as Agreement,

@@ -19,8 +19,7 @@ from syncheck.base.records import SHOWN, Record
 from syncheck.prompts import prompt_from_texts
 from syncheck.results.types import Query, RagPrompt
 from syncheck.text.markup import answer_parts
-from syncheck.text.sentences import Punkt, is_checkable
-from syncheck.text.words import has_letter
+from syncheck.text.sentences import is_checkable
 
 if TYPE_CHECKING:
     from syncheck.monitor_base import MonitorParts
@@ -228,19 +227,6 @@ def label_sentences(
         return (start <= span.start and span.end <= end) or (span.start <= start and end <= span.end)
 
     return np.array([not any(is_marked(*one, span) for span in counted) for one in bounds], dtype=np.int64)
-
-
-def labelled_sentences(
-    response: str, spans: Sequence[UnfaithfulSpan], *, implicit_true: bool = True, with_letter: bool = True
-) -> tuple[LabelledSentence, ...]:
-    """Cut a response with NLTK's untrained Punkt, as the paper does, and label each sentence.
-
-    ``with_letter`` leaves out sentences without a letter, such as the number of a list item or a row of dashes;
-    ``implicit_true`` is as in :func:`label_sentences`. The defaults give the strict benchmark set.
-    """
-    bounds = [(s, e) for s, e in Punkt().spans(response) if not with_letter or has_letter(response[s:e])]
-    labels = label_sentences(bounds, spans, implicit_true=implicit_true)
-    return tuple(LabelledSentence(s, e, bool(label)) for (s, e), label in zip(bounds, labels, strict=True))
 
 
 REMEDY = (

@@ -20,14 +20,10 @@ from syncheck.labelling import (
     carried_line,
     label_sentences,
     labelled_responses,
-    labelled_sentences,
     load_jsonl,
     load_records,
 )
 from syncheck.training import measure, measure_to_parquet, read_parquet
-
-RESPONSE = "Paris is big.  It has 1. Two rivers cross it. ***"
-#           0123456789012345678901234567890123456789012345678
 
 
 def intervals(most=40):
@@ -65,31 +61,6 @@ def test_inside_equal_between_across_and_around(span, overlap, paper):
     bounds = [(0, 13), (15, 45)]
     assert label_sentences(bounds, [UnfaithfulSpan(*span)]).tolist() == overlap
     assert label_sentences(bounds, [UnfaithfulSpan(*span)], rule="paper").tolist() == paper
-
-
-def test_a_response_is_cut_by_punkt():
-    sentences = labelled_sentences(RESPONSE, [UnfaithfulSpan(22, 23)], with_letter=False)
-    assert [RESPONSE[s.start : s.end] for s in sentences] == [
-        "Paris is big.",
-        "It has 1.",
-        "Two rivers cross it.",
-        "***",
-    ]
-    assert [s.faithful for s in sentences] == [True, False, True, True]
-
-
-def test_sentences_without_a_letter_are_left_out():
-    assert labelled_sentences("1. Big.", []) == (LabelledSentence(3, 7, True),)
-
-
-def test_an_empty_response_has_no_sentences():
-    assert labelled_sentences("", []) == ()
-
-
-def test_implicit_true_spans_can_be_left_out():
-    span = UnfaithfulSpan(0, 5, implicit_true=True)
-    assert not labelled_sentences("Paris is big.", [span])[0].faithful
-    assert labelled_sentences("Paris is big.", [span], implicit_true=False)[0].faithful
 
 
 MODEL = ["--model", str(Path(__file__).parents[1] / "golden" / "signals" / "llama")]

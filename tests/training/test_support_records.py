@@ -1,4 +1,4 @@
-"""Support pairs become labelled records that the library's own loader reads."""
+"""Answers become support pairs, and these labelled records that the library's own loader reads."""
 
 import json
 import lzma
@@ -6,8 +6,16 @@ import sys
 
 import pytest
 import support_records
+from support_pairs import claims_of
 
-from syncheck.labelling import LabelledSentence, load_records
+from syncheck.labelling import LabelledSentence, UnfaithfulSpan, load_records
+
+
+def test_claims_are_the_sentences_with_a_letter():
+    response = "Paris is big.  It has 1. Two rivers cross it. ***"
+    found = list(claims_of(response, [UnfaithfulSpan(22, 23)]))
+    assert found == [("Paris is big.", 1), ("It has 1.", 0), ("Two rivers cross it.", 1)]
+    assert list(claims_of("1. Big.", [])) == [("Big.", 1)] and list(claims_of("", [])) == []
 
 
 @pytest.fixture
