@@ -15,6 +15,7 @@ from typing import Literal, cast
 from syncheck.aligners.protocol import Unaligned
 from syncheck.base.files import asset_patterns
 from syncheck.reading.claim import says_not_stated, statement
+from syncheck.reading.claimless import SOURCES
 from syncheck.reading.evidence import EvidenceIndex
 from syncheck.results.types import Evidence, Support
 from syncheck.text.notation import MONTHS
@@ -38,7 +39,7 @@ class Absence:
     """True if it names nothing, wants something further or more specific, or speaks of one passage alone."""
 
 
-_ENGLISH = asset_patterns("english/absence.txt", month=rf"(?:{'|'.join(MONTHS)})")
+_ENGLISH = asset_patterns("english/absence.txt", month=rf"(?:{'|'.join(MONTHS)})", sources=SOURCES)
 
 
 def _of_kind(kind: str) -> list[tuple[Wanted, re.Pattern[str]]]:

@@ -16,6 +16,7 @@ from syncheck.base.checks import Passage, cited_names, names_of
 from syncheck.base.files import asset_lines
 from syncheck.contrasts.parsing import ParsedText, parse
 from syncheck.contrasts.rules import ANSWERED, RULES, Difference, in_order
+from syncheck.reading.tags import quotation
 from syncheck.results import Report
 from syncheck.results.types import Contrast, Evidence, SentenceScore, Support
 from syncheck.text.markup import marks_in, without_marks
@@ -143,7 +144,7 @@ def deciding_words(sentence: str, evidence: Evidence, passages: Sequence[str], a
 
     Each word that may decide is left out in turn, and P(contradicted) asked again.
     """
-    claim, chunk = parse(sentence), parse(evidence.text)
+    claim, chunk = parse(sentence), parse(quotation(evidence.text))
     spans = list(_spans(claim))
     whole, *without = ask(passages, [sentence, *(_left_out(claim, span) for span in spans)])
     ours = _largest_drop(whole, spans, without, LEAST_DROP)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import nan
 
-from syncheck.base.files import asset_patterns, asset_words
+from syncheck.base.files import asset_words
 from syncheck.reading.claimless import (
+    PATTERNS,
     is_bare_answer,
     is_conversation,
     is_degenerate,
@@ -28,7 +29,6 @@ from syncheck.text.markup import Mark, without_marks
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS, SentenceCutter, is_checkable
 from syncheck.text.words import NUMBER_WORDS, content_words, has_letter, stem, words
 
-_PATTERNS = asset_patterns("english/claimless.txt")
 _WORDS = asset_words("english/words.txt")
 _NEGATIONS = frozenset("cannot neither no none nor not never without".split())
 _LISTED = re.compile(r"\W*(?:step\s+#?\d+|\d+|[a-z])\s*[.):]\s+", re.IGNORECASE)
@@ -269,7 +269,7 @@ def says_not_stated(sentence: str) -> bool:
 
     Results are cached, since a sentence is asked about more than once.
     """
-    return bool(_PATTERNS["not stated"].search(sentence))
+    return bool(PATTERNS["not stated"].search(sentence))
 
 
 _VERBS = _WORDS["verbs"] - _NEGATIONS - {"only"}
@@ -352,7 +352,7 @@ def _kind_of_item(sentence: str) -> str:
 
 
 def _without_asides(sentence: str) -> str:
-    return " ".join(_PATTERNS["aside"].sub(" ", sentence).split())
+    return " ".join(PATTERNS["aside"].sub(" ", sentence).split())
 
 
 def _mark_of(sentence: str) -> str:

@@ -13,8 +13,10 @@ from itertools import pairwise
 from syncheck.base.files import asset_patterns, asset_words
 from syncheck.text.words import without_stop_words, words
 
-_PATTERNS = asset_patterns("english/claimless.txt")
 _WORDS = asset_words("english/words.txt")
+SOURCES = rf"(?:{'|'.join(sorted(_WORDS['sources']))})s?"
+"""Pattern of the nouns by which an answer calls its passages."""
+PATTERNS = asset_patterns("english/claimless.txt", sources=SOURCES)
 _MARKED_WORDS, _LABEL_WORDS = 5, 3
 """Largest numbers of words of a heading, and of a label with a colon."""
 _LEADING_WORDS = 8
@@ -32,8 +34,8 @@ def is_bare_answer(sentence: str) -> bool:
 
 def is_reference(sentence: str) -> bool:
     """Tell whether a sentence does no more than name passages: "(Source: passage 2)", "Sources: [1], [3]"."""
-    if _PATTERNS["locates"].fullmatch(sentence.strip(" *_#>-")) or not re.search(
-        r"\w", _PATTERNS["aside"].sub(" ", sentence)
+    if PATTERNS["locates"].fullmatch(sentence.strip(" *_#>-")) or not re.search(
+        r"\w", PATTERNS["aside"].sub(" ", sentence)
     ):
         return True
     first, *rest = words(sentence) or [""]
@@ -46,9 +48,9 @@ def is_conversation(sentence: str) -> bool:
     Such a phrase has no number, nothing after it but punctuation, and only words that occur in labels or courtesies, or
     says that an AI speaks.
     """
-    if _PATTERNS["of itself"].fullmatch(sentence.strip()):
+    if PATTERNS["of itself"].fullmatch(sentence.strip()):
         return True
-    if _PATTERNS["phrases"].fullmatch(sentence.strip()) is None:
+    if PATTERNS["phrases"].fullmatch(sentence.strip()) is None:
         return False
     return all(_is_of_labels(word, also=_WORDS["polite"]) for word in without_stop_words(words(sentence)))
 
@@ -56,20 +58,20 @@ def is_conversation(sentence: str) -> bool:
 def is_label(sentence: str) -> bool:
     """Tell whether a sentence is a short heading that says what follows it and states nothing.
 
-    Headings are those of Markdown, lines in bold, and up to three words with a colon: "## Overview", "**Key points**",
-    "Side effects:". A text that may be a short statement ("treatment useful"), or have a verb that looks like a
-    plural ("treatment causes symptoms"), is not a heading. So are up to eight words without a verb and with a colon at
-    their end that are in bold or begin with a preposition: "**Prices (peak):**", "For your group on 24 May:".
+    Headings are those of Markdown, lines in bold, and up to three words with a colon or, in bold, a full stop: "##
+    Overview", "**Key points**", "Side effects:", "**Children.**". A text that may be a short statement ("treatment
+    useful"), or have a verb that looks like a plural ("treatment causes symptoms"), is not a heading. So are up to
+    eight words without a verb and with a colon at their end that are in bold or begin with a preposition: "**Prices
+    (peak):**", "For your group on 24 May:".
     """
     if _leads_in(sentence.strip()):
         return True
-    heading = _PATTERNS["heading"].fullmatch(sentence.strip())
+    heading = PATTERNS["heading"].fullmatch(sentence.strip())
     if heading is None:
         return False
     named = words(heading["marked"] or heading["label"])
-    if (re.match(r"\#{1,6}\s", sentence.strip()) or heading["label"]) and _is_noun_phrase(
-        named, heading["label"] is None
-    ):
+    is_short = heading["label"] is not None or heading["stop"] is not None
+    if (re.match(r"\#{1,6}\s", sentence.strip()) or is_short) and _is_noun_phrase(named, not is_short):
         return True
     if (
         not 0 < len(named) <= (_MARKED_WORDS if heading["marked"] else _LABEL_WORDS)

@@ -26,6 +26,11 @@ _ITEM = re.compile(
 )
 
 
+def is_item(line: str) -> bool:
+    """Tell whether a line has the mark of an item."""
+    return _ITEM.fullmatch(line) is not None
+
+
 def read_list(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     """Read short items with the headings that they stand under, and items of an inner list with those above them."""
     items = _items_from(lines, number)

@@ -130,10 +130,10 @@ def _spoken(token: str) -> str:
 def json_leaves(text: str, start: int, *, in_rows: bool = False) -> tuple[list[Leaf] | None, int]:
     """Read the JSON that begins at a character: its leaves, and where it ends; or None, and where it breaks off.
 
-    A path is the keys joined by spaces. In a list, the first value of an object, if that is a few words, is in the path
-    of its other values; otherwise, if the list has several objects or lists, the position is, from 1. Plain values of a
-    list are one leaf, joined by ``; ``. With ``in_rows``, an object in a list that has plain values alone is one leaf
-    without a path, worded as a row of a table.
+    A path is the keys joined by spaces. In a list, the first value of an object, or else its name or title, if that
+    is a few words, is in the path of its other values; otherwise, if the list has several objects or lists, the
+    position is, from 1. Plain values of a list are one leaf, joined by ``; ``. With ``in_rows``, an object in a list
+    that has plain values alone is one leaf without a path, worded as a row of a table.
 
     Examples
     --------
@@ -196,17 +196,25 @@ def _plain(value: _Value) -> str | None:
 
 
 def _item(value: _Value, path: tuple[str, ...], place: str, *, in_rows: bool) -> Iterator[Leaf]:
-    if not value.is_object or not value.inner or not _is_name(value.inner[0][2]):
+    inner = value.inner if value.is_object and value.inner else []
+    first = next(
+        (n for n, (key, _, one) in enumerate(inner) if (not n or _NAMING.fullmatch(key)) and _is_name(one)), None
+    )
+    if first is None:
         yield from _leaves(value, (*path, place) if place else path, value.start, in_rows=in_rows)
         return
-    (key, at, name), *others = value.inner
+    key, at, name = inner[first]
+    others = [*inner[:first], *inner[first + 1 :]]
     yield from _leaves(name, (*path, key), at, in_rows=in_rows)
     if others:
         yield from _leaves(replace(value, inner=others), (*path, name.plain or ""), value.start, in_rows=in_rows)
 
 
+_NAMING = re.compile(r"(?:[a-z]+[ _-]?)?(?:name|title|label)", re.IGNORECASE)
+
+
 def _is_name(value: _Value) -> bool:
-    """Tell whether a value can name the object that it is the first in: a few words."""
+    """Tell whether a value can name the object that it stands in: a few words."""
     words = value.plain or ""
     few = number_of_words(words) <= OUTER_WORDS
     return few and any(map(str.isalpha, words)) and words.lower() not in _CONSTANTS

@@ -15,7 +15,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from syncheck.reading.lists import FENCE, HEADED_WORDS, HEADING, KEY_VALUE, heading_above, read_list
+from syncheck.reading.lists import FENCE, HEADED_WORDS, HEADING, KEY_VALUE, heading_above, is_item, read_list
 from syncheck.reading.records import Leaf, as_row, json_leaves, yaml_leaves
 from syncheck.reading.tables import (
     LONG_WORDS,
@@ -192,7 +192,7 @@ def _key_values(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     heading = heading_above(lines, number)
 
     def read(line: Line) -> Unit:
-        text = line.text.strip()
+        text = " ".join(line.text.split())
         return line.as_unit(f"{heading}: {text}" if heading and number_of_words(text) <= HEADED_WORDS else text)
 
     return list(map(read, lines[number:stop])), stop
@@ -280,9 +280,54 @@ def _heading(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     return [line.as_unit(line.text.strip())] if HEADING.match(line.text) else None, number + 1
 
 
+_OPEN = frozenset("a an and at by for from in of on or the to with".split())
+"""Words that no sentence and no title ends in."""
+_WRAPPED_CHARACTERS = 30
+"""Smallest number of characters of a line that a margin may have broken."""
+
+
+def _wrapped(lines: Sequence[Line], number: int, cut: Cut) -> Part:
+    """Read prose that a margin has broken, and mail that is quoted, without its marks."""
+    depth, text = _unquoted(lines[number].text)
+    read, places = "", list[int]()
+    stop = number
+    while True:
+        line = lines[stop]
+        begin = line.start + (line.text.rindex(text) if text else 0)
+        read, places = read + text, [*places, *range(begin, begin + len(text))]
+        stop += 1
+        after, following = _unquoted(lines[stop].text) if stop < len(lines) else (-1, "")
+        if after != depth or not _is_broken(text, following):
+            break
+        if text[-1] == "-":
+            read, places = read[:-1], places[:-1]
+        else:
+            read, places = f"{read} ", [*places, places[-1] + 1]
+        text = following
+    if stop == number + 1 and not depth:
+        return None, stop
+    units, at = list[Unit](), 0
+    for sentence in cut(read):
+        at = read.index(sentence, at) + len(sentence)
+        units.append(Unit(sentence, places[at - len(sentence)], places[at - 1] + 1))
+    return units, stop
+
+
+def _is_broken(text: str, following: str) -> bool:
+    """Tell whether a line breaks off within a sentence that the next one goes on with."""
+    if not text or text[-1] in ".!?:;" or not following:
+        return False
+    if following[0] in "|{[<>#*" or KEY_VALUE.fullmatch(following) or is_item(following):
+        return False
+    *before, last = text.split()
+    if before and last in _OPEN:
+        return True
+    return len(text) >= _WRAPPED_CHARACTERS and (following[0].islower() or text[-1] == ",")
+
+
 _Recogniser = Callable[[Sequence[Line], int, Cut], Part]
 _RECOGNISERS: tuple[_Recogniser, ...] = (
     *(_code, bar_table, aligned_table, comma_separated, _yaml),
-    *(_asked, _key_values, read_list, _heading),
+    *(_asked, _key_values, read_list, _heading, _wrapped),
 )
 """In the order in which they are asked."""

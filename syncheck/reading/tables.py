@@ -193,6 +193,8 @@ def bar_table(lines: Sequence[Line], number: int, cut: Cut) -> Part:
         stop += 1
     if len(read) < 2 or len(read[0][1]) < 2:
         return None, number + 1
+    if is_ruled and not any(read[0][1]):
+        return _rows(read[1:], is_headed=False), stop
     return _rows(read, is_headed=is_ruled or _has_header([cells for _, cells in read])), stop
 
 
@@ -239,6 +241,8 @@ def aligned_table(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     if len(read) < (2 if is_ruled or tabs or len(first) > 2 else 3):
         return None, number + 1
     if any(number_of_words(cell) > OUTER_WORDS * 2 for _, cells in read for cell in cells):
+        return None, stop
+    if all(cells[0].endswith(":") for _, cells in read):  # keys, padded so that their values stand in line
         return None, stop
     return _rows(read, is_headed=is_ruled or _has_header([cells for _, cells in read])), stop
 

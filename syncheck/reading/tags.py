@@ -9,20 +9,22 @@ from array import array
 from syncheck.reading.tables import HEADER_RULE
 
 _INLINE = (
-    "a abbr b big cite code em font i img input kbd label mark q s samp small span strike strong sub sup tt u var wbr"
+    "a abbr b big button cite code data del em font i img input ins kbd label mark path picture q s samp small source "
+    "span strike strong sub sup svg time tt u var wbr"
 )
 _BLOCKS = (
     "address article aside blockquote body br caption dd details div dl dt fieldset figcaption figure footer form h1 "
-    "h2 h3 h4 h5 h6 head header hr html iframe li link main meta nav ol p pre script section style summary table tbody "
-    "td tfoot th thead title tr ul"
+    "h2 h3 h4 h5 h6 head header hr html iframe li link main meta nav noscript ol optgroup option p pre section select "
+    "summary table tbody td template textarea tfoot th thead title tr ul video"
 )
 _TAG = re.compile(
+    r"<(?P<unread>script|style)\b[^<>]*>.*?</(?P=unread)\s*>|"
     rf"<(?P<close>/?)(?P<name>{'|'.join(f'{_INLINE} {_BLOCKS}'.split())})"
     r"(?P<rest>(?:\s[^<>]*)?/?)>|<!--[^<>]*-->|<!doctype[^<>]*>",
     re.IGNORECASE | re.DOTALL,
 )
 _ENTITY = re.compile(r"&(?:[a-z][a-z0-9]{1,31}|#\d{1,7}|#x[0-9a-f]{1,6});", re.IGNORECASE)
-_EMPTY = frozenset("br hr img input link meta wbr".split())
+_EMPTY = frozenset("br hr img input link meta path source wbr".split())
 _KEPT = re.compile(r"""\b(alt|href|title)\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
 
 _OF_TABLES = frozenset("table tbody td tfoot th thead tr".split())

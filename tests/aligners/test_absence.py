@@ -12,6 +12,9 @@ from syncheck.results.types import Evidence, Support
     [
         ("The passages do not say when it opened.", "it opened", "time"),
         ("The price of a ticket is not stated in the passages.", "The price of a ticket", "amount"),
+        ("The FAQ does not say whether there is a fee.", "there is a fee", "truth"),
+        ("The report does not give a vitamin value.", "a vitamin value", "thing"),
+        ("Nothing in the log says which host was backed up.", "host was backed up", "which"),
         ("I could not find how long the tour takes.", "the tour takes", "duration"),
         ("It is not mentioned who heads the department.", "heads the department", "person"),
         ("There is no information about where she was born.", "she was born", "place"),

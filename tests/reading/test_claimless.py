@@ -35,6 +35,8 @@ CLAIMLESS = [
     "Answer:",
     "Question 2:",
     "**Prices (peak):**",
+    "**Opening hours.**",
+    "**Children.**",
     "For your group on 24 May:",
     "With brown sugar:",
     "[1]",

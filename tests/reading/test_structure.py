@@ -286,9 +286,9 @@ def test_a_short_key_with_its_value_is_read_with_the_headings_that_it_stands_und
         ),
         (
             "> Hello team. When do you open?\nAt six.\n> > Can I park?\n> No.\nSee you!\n> Is it far?",
-            ["Hello team.", "When do you open? At six.", "Can I park? No.", "See you!", "> Is it far?"],
+            ["Hello team.", "When do you open? At six.", "Can I park? No.", "See you!", "Is it far?"],
         ),
-        ("Can I park?\n> No.", ["Can I park?", "> No."]),
+        ("Can I park?\n> No.", ["Can I park?", "No."]),
         ("## What is the deposit?\n\n200 EUR. It is paid back.", ["## What is the deposit? 200 EUR. It is paid back."]),
         (
             "We have 20 rooms. Is there a pool? No. It closed.",
@@ -433,3 +433,47 @@ def test_true_and_false_state_or_deny_their_key(sentence, earlier, stated):
 )
 def test_a_quotation_has_no_tags(part, shown):
     assert quotation(part) == shown
+
+
+@pytest.mark.parametrize(
+    ("passage", "units"),
+    [
+        (  # a margin has broken the lines, and a word
+            "You hand the receipt in within fourteen jour-\nneys as long as it is stamped by the\nDirector of Works. "
+            "It is paid\nwithin two weeks.\n\nMilk, lukewarm\nbutter, soft",
+            [
+                "You hand the receipt in within fourteen journeys as long as it is stamped by the Director of Works.",
+                "It is paid",
+                "within two weeks.",
+                "Milk, lukewarm",
+                "butter, soft",
+            ],
+        ),
+        (  # a mail that is quoted
+            "> Hi Dana,\n>\n> We do not charge for the first\n> replacement within two years of the purchase.\n\nBye",
+            ["Hi Dana,", "We do not charge for the first replacement within two years of the purchase.", "Bye"],
+        ),
+        (  # keys whose values stand in line
+            "Owner:        Storage team\nSchedule:     02:30 UTC\nRetention:    14 dailies",
+            ["Owner: Storage team", "Schedule: 02:30 UTC", "Retention: 14 dailies"],
+        ),
+        ("| | |\n|:--|:--|\n| Height | 31 m |\n| Width | 3 m |", ["Height: 31 m", "Width: 3 m"]),
+        (
+            "<style>.a{color:red}</style><p>Open <time datetime='x'>9:00</time> <button>Buy</button></p>"
+            "<script>var x = '<p>no</p>';</script>",
+            ["Open 9:00 Buy"],
+        ),
+        (
+            '[{"id": 1, "name": "Tomas", "bag": {"checked": 0}}, {"id": 2, "name": "Ines", "bag": {"checked": 2}}]',
+            ["name: Tomas", "Tomas id: 1", "Tomas bag checked: 0", "name: Ines", "Ines id: 2", "Ines bag checked: 2"],
+        ),
+    ],
+)
+def test_text_as_people_paste_it(passage, units):
+    assert read(passage)[: len(units)] == units
+
+
+def test_a_broken_sentence_is_quoted_with_its_lines():
+    passage = "> We do not charge for the first\n> replacement within two years."
+    (chunk,) = split_passages([passage], cut=SentenceCutter(("Dr.",)).texts)
+    assert chunk.quoted_from([passage]) == "We do not charge for the first\n> replacement within two years."

@@ -25,6 +25,10 @@ from syncheck.text.sentences.boundaries import SegmenterConfig
             "Park in zone B. It is free. Call J. The line by K. He is old, as is D. C. The rest.",
             ["Park in zone B.", "It is free.", "Call J.", "The line by K. He is old, as is D. C. The rest."],
         ),
+        (
+            "**Opening hours.** It opens at 6. *Note.* Bring a towel. **Do not run.",
+            ["**Opening hours.**", "It opens at 6.", "*Note.*", "Bring a towel.", "**Do not run."],
+        ),
         ("It is 5 p.m. He left etc. She stayed.", ["It is 5 p.m.", "He left etc.", "She stayed."]),
         ("From 4 p.m. to 10 P.M. it is open. So.", ["From 4 p.m. to 10 P.M. it is open.", "So."]),
         ("Nuts etc. are sold, by Al Ray Jr. and Ann.", ["Nuts etc. are sold, by Al Ray Jr. and Ann."]),

@@ -137,6 +137,8 @@ capital before a word that opens sentences: "60 W. It is", "Zone B. It is"."""
 
 _AFTER_BRACKET = re.compile(r"[(\[](?!(?:yes|no|ok)\.)[a-z]{1,6}\.\Z", re.IGNORECASE)
 """A short word with a full stop that begins a bracket, as in "(dir. J. Doe)"."""
+_EMPHASIS = re.compile(r"[*_]{1,3}(?:\s+|\Z)")
+"""Marks of Markdown that end a sentence in bold: "**Opening hours.** The pool opens at 6:30."."""
 _INITIAL = re.compile(r"(?<!\w)[A-Z]\.(?P<closed>\))?\Z")
 _LONGEST_IN_BRACKETS = 8
 
@@ -145,7 +147,8 @@ class SentenceCutter:
     """Untrained Punkt with abbreviations, which :class:`syncheck.SegmenterConfig` has checked.
 
     With abbreviations, a unit of one letter ("4 g.") ends a sentence before a capital; a short word with a full stop
-    that begins a bracket ends none, nor does an initial before a bracket: "(Feat. L. D.) (Prod. by J. Doe)".
+    that begins a bracket ends none, nor does an initial before a bracket: "(Feat. L. D.) (Prod. by J. Doe)". Marks that
+    end bold or slanted text belong to the sentence before them.
     """
 
     def __init__(self, abbreviations: Iterable[str]) -> None:
@@ -167,6 +170,11 @@ class SentenceCutter:
         """Find the sentences of a text as characters, half-open."""
         spans: list[tuple[int, int]] = []
         for start, stop in self._cut(text):
+            if spans and spans[-1][1] == start and self._has_abbreviations and (marks := _EMPHASIS.match(text, start)):
+                spans[-1] = spans[-1][0], start + len(marks[0].rstrip())
+                start = marks.end()
+            if start >= stop:
+                continue
             if spans and self._is_one(text, *spans[-1], text[start]):
                 start = spans.pop()[0]
             spans.append((start, stop))
