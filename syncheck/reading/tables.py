@@ -217,34 +217,43 @@ def _is_row(line: str) -> bool:
 
 
 def aligned_table(lines: Sequence[Line], number: int, cut: Cut) -> Part:
-    """Read rows whose cells are set apart by tabs, or by spaces under each other."""
+    """Read rows whose cells are set apart by tabs, or by spaces under each other; titles may stand between them."""
     first = _placed(lines[number].text)
     if len(first) < 2:
         return None, number + 1
     tabs = lines[number].text.count("\t")
     read: list[tuple[Line, Sequence[str]]] = []
+    titles: list[Unit] = []
     stop, is_ruled = number, False
     while stop < len(lines) and lines[stop].text.strip():
         line = lines[stop]
+        cells = _cells_under(first, tabs, line)
         if is_rule(line.text):
             is_ruled = is_ruled or stop == number + 1
-        elif tabs:
-            if line.text.count("\t") != tabs:
-                break
-            read.append((line, [cell.strip() for cell in line.text.split("\t")]))
-        else:
-            cells = _under(first, _placed(line.text))
-            if cells is None:
-                break
+        elif cells is not None:
             read.append((line, cells))
+        elif (
+            not tabs
+            and len(_placed(line.text)) == 1
+            and _cells_under(first, tabs, lines[min(stop + 1, len(lines) - 1)])
+        ):
+            titles.append(line.as_unit(line.text.strip()))
+        else:
+            break
         stop += 1
     if len(read) < (2 if is_ruled or tabs or len(first) > 2 else 3):
         return None, number + 1
-    if any(number_of_words(cell) > OUTER_WORDS * 2 for _, cells in read for cell in cells):
+    is_long = any(number_of_words(cell) > OUTER_WORDS * 2 for _, cells in read for cell in cells)
+    if is_long or all(cells[0].endswith(":") for _, cells in read):  # keys, padded so that their values stand in line
         return None, stop
-    if all(cells[0].endswith(":") for _, cells in read):  # keys, padded so that their values stand in line
-        return None, stop
-    return _rows(read, is_headed=is_ruled or _has_header([cells for _, cells in read])), stop
+    rows = _rows(read, is_headed=is_ruled or _has_header([cells for _, cells in read]))
+    return sorted([*rows, *titles], key=lambda unit: unit.start), stop
+
+
+def _cells_under(columns: Sequence[tuple[str, int, int]], tabs: int, line: Line) -> list[str] | None:
+    if not tabs:
+        return _under(columns, _placed(line.text))
+    return [cell.strip() for cell in line.text.split("\t")] if line.text.count("\t") == tabs else None
 
 
 def _placed(line: str) -> list[tuple[str, int, int]]:
@@ -259,12 +268,16 @@ def _placed(line: str) -> list[tuple[str, int, int]]:
 
 
 def _under(columns: Sequence[tuple[str, int, int]], cells: Sequence[tuple[str, int, int]]) -> list[str] | None:
-    """Put cells under the columns that they begin or end with, or None if one is under no column."""
+    """Put cells under the columns that they begin, end or alone overlap with, or None if one is under no column."""
     row = [""] * len(columns)
     for cell, start, stop in cells:
         near = [min(abs(start - first), abs(stop - last)) for _, first, last in columns]
         best = near.index(min(near))
-        if near[best] > 1 or row[best]:
+        over = [place for place, (_, first, last) in enumerate(columns) if start < last and first < stop]
+        if near[best] > 1 and len(over) != 1:
+            return None
+        best = over[0] if near[best] > 1 else best
+        if row[best]:
             return None
         row[best] = cell
     return row if sum(map(bool, row)) > 1 else None

@@ -194,7 +194,7 @@ def from_json(line: str) -> ProtocolEvent:
 
 
 def to_sse(event: ProtocolEvent) -> str:
-    """Write an event as a server-sent event; on reconnection, a client sends its id as ``Last-Event-ID``."""
+    """Write an event as a server-sent event."""
     return f"id: {event.id}\ndata: {to_json(event)}\n\n"
 
 

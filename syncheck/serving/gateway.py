@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
@@ -289,7 +289,7 @@ class _Stream:
             async for values in source:
                 async for chunk in self._of(values):
                     yield chunk
-                if self._all(lambda choice: choice.stopped):
+                if len(self.choices) >= self._wanted and all(choice.stopped for choice in self.choices.values()):
                     now = asyncio.get_running_loop().time()
                     ended = ended or now
                     if not self._owes_usage or now - ended > _USAGE_SECONDS:
@@ -297,7 +297,7 @@ class _Stream:
         except ServiceError:
             if ended is None:
                 raise
-        if not self._all(lambda choice: choice.finished):
+        if not self.choices or not all(choice.finished for choice in self.choices.values()):
             raise incomplete("it ended before its last chunk")
         if self._owes_usage:
             yield self._with([], usage=self._usage)
@@ -311,9 +311,6 @@ class _Stream:
                 yield self._with([last])
         if self._owes_usage:
             yield self._with([], usage=self._usage)
-
-    def _all(self, holds: Callable[[Choice], bool]) -> bool:
-        return len(self.choices) >= self._wanted and all(map(holds, self.choices.values()))
 
     async def _of(self, values: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
         choices = choices_of(values)

@@ -50,11 +50,13 @@ class Upstream:
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         try:
-            is_http = httpx.URL(address).scheme in ("http", "https")
+            url = httpx.URL(address)
+            is_http = url.scheme in ("http", "https") and bool(url.host) and " " not in url.host
+            is_http = is_http and not url.query and 0 < (url.port or 1) < 1 << 16
         except httpx.InvalidURL:
             is_http = False
         if not is_http:
-            raise InputError("the upstream must be an address that begins with http:// or https://")
+            raise InputError("the upstream must be an address such as http://HOST:PORT/v1, without a query")
         self.address = address.rstrip("/")
         self._api_key = None if api_key is None else stripped_key(api_key, "the key for the upstream")
         self._client = httpx.AsyncClient(

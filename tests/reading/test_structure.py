@@ -458,6 +458,14 @@ def test_a_quotation_has_no_tags(part, shown):
             ["Owner: Storage team", "Schedule: 02:30 UTC", "Retention: 14 dailies"],
         ),
         ("| | |\n|:--|:--|\n| Height | 31 m |\n| Width | 3 m |", ["Height: 31 m", "Width: 3 m"]),
+        (  # a title between the rows
+            "Test         Result   Ref\nIron         6        15 - 150\nCHEMISTRY\nZinc          0.8     0.5 - 0.9",
+            [
+                "Iron (Test) has Result 6, Ref 15 - 150.",
+                "CHEMISTRY",
+                "Zinc (Test) has Result 0.8, Ref 0.5 - 0.9.",
+            ],
+        ),
         (
             "<style>.a{color:red}</style><p>Open <time datetime='x'>9:00</time> <button>Buy</button></p>"
             "<script>var x = '<p>no</p>';</script>",
