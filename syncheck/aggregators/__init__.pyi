@@ -1,4 +1,4 @@
-from .aggregator import Aggregator as Aggregator, score_bounds as score_bounds
+from .aggregator import Aggregator as Aggregator
 from .calibration import (
     Calibration as Calibration,
     CalibrationMethod as CalibrationMethod,

@@ -21,20 +21,18 @@ from numpy.typing import ArrayLike, NDArray
 from syncheck.aggregators import published
 from syncheck.aggregators.calibration import Calibration, RiskControlledThreshold, calibration_from_dict
 from syncheck.aggregators.kinds import KINDS, GivenKind, KindName, fit_model
-from syncheck.aggregators.models import Column, Network, StoredModel
+from syncheck.aggregators.models import Column, StoredModel
 from syncheck.base.checks import check_share, real_numbers
 from syncheck.base.errors import CheckpointError, InputError, MismatchError
 from syncheck.base.files import REMEDY, read_object, read_weights
 from syncheck.base.printable import summary
 from syncheck.base.records import Record
 from syncheck.results import AnswerScale
-from syncheck.results.types import Bounds, FeatureSchema
+from syncheck.results.types import FeatureSchema
 
 CONFIG = "aggregator.json"
 WEIGHTS = "aggregator.safetensors"
 FORMAT = "syncheck.aggregator.v1"
-_SINGLE = 2.0**-22
-"""Largest rounding error of XGBoost's probabilities, which are float32."""
 LIBRARIES = ("numpy", "scikit-learn", "xgboost")
 
 ANSWER_SCALES = {"generic-reader": (1.043, 0.720), "generic-bundled": (0.771, 0.476)}
@@ -272,44 +270,6 @@ class Aggregator:
         """
         (row,) = _rows(np.atleast_1d(real_numbers(x, "features"))[None], self.schema)
         return dict(zip(self.schema.names, self.model.contributions(row, self.medians).tolist(), strict=True))
-
-
-def score_bounds(aggregator: Aggregator, features: Bounds) -> Bounds:
-    """Turn bounds of features into bounds of P(faithful).
-
-    ``features`` are (N, F), columns as in the aggregator's schema; a feature of which nothing is known (-inf to inf)
-    may also be missing. The result is (N,) in [0, 1]: exact, and equal to :meth:`Aggregator.score`, where all features
-    are exact or missing. A wrong shape, and a bound that is infinite on one side only, raise InputError.
-
-    Logistic regression: interval arithmetic, which is tight. Trees: sums of the lowest and of the highest leaf of each
-    tree within reach. MLP: interval arithmetic layer by layer. Ensemble: means of its members' bounds in log-odds.
-    """
-    low, high = features.low, features.high
-    names = aggregator.schema.names
-    if low.ndim != 2 or low.shape[1] != len(names):
-        raise InputError(f"bounds of features must be (N, {len(names)}); found the shape {low.shape}")
-    if (np.isinf(low) | np.isinf(high)).any() and not np.array_equal(np.isneginf(low), np.isposinf(high)):
-        raise InputError("a bound is infinite on one side; give a finite bound, or -inf and inf for an unknown value")
-    model = aggregator.model
-    if isinstance(model, Column):
-        unknown = np.isneginf(low)
-        low_of, high_of = np.where(unknown, 0.0, low), np.where(unknown, 1.0, high)
-        model.probability((low_of + high_of) / 2)  # refuses what was not measured
-        ends = (np.clip(low_of[:, model.index], 0.0, 1.0), np.clip(high_of[:, model.index], 0.0, 1.0))
-    else:
-        from scipy.special import expit
-
-        single = 0.0 if isinstance(model, Network) else _SINGLE
-        lowest, highest = model.log_odds_bounds(low, high)
-        ends = np.maximum(expit(lowest) - single, 0.0), np.minimum(expit(highest) + single, 1.0)
-    if aggregator.calibration is not None:
-        ends = (aggregator.calibration.probability(ends[0]), aggregator.calibration.probability(ends[1]))
-    lower, upper = (aggregator.at_prior(end) for end in ends)
-    exact = ((features.kinds == "exact") | np.isnan(low)).all(axis=1)
-    if exact.any():
-        lower, upper = lower.copy(), upper.copy()
-        lower[exact] = upper[exact] = aggregator.score(low[exact])
-    return Bounds(lower, np.maximum(lower, upper))
 
 
 def _rows(X: ArrayLike, schema: FeatureSchema) -> NDArray[np.float64]:

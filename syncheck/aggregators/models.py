@@ -16,7 +16,7 @@ import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
 
-from syncheck.aggregators.trees import MAX_FEATURES, Ends, Forest
+from syncheck.aggregators.trees import MAX_FEATURES, Forest
 from syncheck.base.errors import CheckpointError, InputError
 from syncheck.base.files import parse_arrays
 from syncheck.results.types import Floats
@@ -28,8 +28,6 @@ MAX_DEPTH = 16
 MAX_VALUE = 1e15
 """Largest absolute number in a network that is read, so that no sum of products overflows."""
 SMALLEST_SCALE = 1e-30
-_ROUNDING = 1e-9
-"""Relative change of a sum by rounding, when its terms are not added in the order of the exact score."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,21 +89,6 @@ class Network:
             layer = np.maximum(np.einsum("nf,fh->nh", layer, weight) + bias, 0.0)
         log_odds: Floats = np.einsum("nf,fh->nh", layer, self.weights[-1]) + self.biases[-1]
         return log_odds_below(log_odds[:, 0], self.ceiling(X))
-
-    def log_odds_bounds(self, low: Floats, high: Floats) -> Ends:
-        """Bound the log-odds layer by layer; an unknown value may be missing, so its flag may be 0 or 1."""
-        missing, unknown = np.isnan(low), np.isneginf(low)
-        lower, upper = (
-            (np.concatenate([np.where(missing, self.fill, end), flag[:, self.flagged]], axis=1) - self.mean)
-            / self.scale
-            for end, flag in ((low, missing), (high, missing | unknown))
-        )
-        last = len(self.weights) - 1
-        for place, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            lower, upper = _layer_bounds(weight, bias, lower, upper)
-            if place < last:
-                lower, upper = np.maximum(lower, 0.0), np.maximum(upper, 0.0)
-        return log_odds_below(lower[:, 0], self.ceiling(high)), log_odds_below(upper[:, 0], self.ceiling(low))
 
     def ceiling(self, X: Floats) -> Floats:
         """Find the lowest ceiling of each row, (N,) float64; 1 is none."""
@@ -187,15 +170,6 @@ def _network_fault(arrays: Mapping[str, NDArray[Any]], depth: int) -> str | None
     return None if ((ceilings > 0) & (ceilings <= 1)).all() else "a ceiling is not above 0 and at most 1"
 
 
-def _layer_bounds(weight: Floats, bias: Floats, low: Floats, high: Floats) -> Ends:
-    """Apply one layer in interval arithmetic: (N, I) to (N, H); a weight of 0 passes on no uncertainty."""
-    with np.errstate(invalid="ignore"):
-        products = [np.where(weight == 0, 0.0, end[:, :, None] * weight) for end in (low, high)]  # (N, I, H)
-        lower, upper = (end.sum(axis=1) + bias for end in (np.minimum(*products), np.maximum(*products)))
-        slack = _ROUNDING * (1.0 + np.maximum(*map(np.abs, products)).sum(axis=1) + np.abs(bias))
-    return np.where(np.isneginf(lower), lower, lower - slack), np.where(np.isposinf(upper), upper, upper + slack)
-
-
 def log_odds_below(log_odds: Floats, ceilings: Floats) -> Floats:
     """Multiply probabilities by ceilings in (0, 1], all in log-odds; a ceiling of 1 changes nothing."""
     with np.errstate(divide="ignore"):
@@ -220,12 +194,6 @@ class Ensemble:
     def probability(self, X: Floats) -> Floats:
         """Compute P(faithful), (N,) float64, of (N, F) features."""
         return _expit(np.mean([member.log_odds(X) for member in self.members.values()], axis=0))
-
-    def log_odds_bounds(self, low: Floats, high: Floats) -> Ends:
-        """Bound the log-odds by the means of the members' bounds."""
-        members = [member.log_odds_bounds(low, high) for member in self.members.values()]
-        lower, upper = (np.mean(ends, axis=0) for ends in zip(*members, strict=True))
-        return lower, upper
 
     def contributions(self, x: Floats, medians: Floats) -> Floats:
         """Compute each feature's part of the log-odds, (F,) float64: the mean over the members."""

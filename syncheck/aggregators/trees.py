@@ -51,8 +51,6 @@ NODES = ("left", "right", "feature", "value", "missing_left", "cover")
 _NO_PARENT = 2147483647  # how XGBoost writes it
 
 Arrays = Mapping[str, NDArray[Any]]
-Ends = tuple[Floats, Floats]
-"""Lower and upper bounds, each (N,) float64, from bounds (N, F) of features: -inf and inf for an unknown value."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,20 +71,6 @@ class Forest:
     def log_odds(self, X: Floats) -> Floats:
         """Compute ln(p / (1 - p)), (N,) float64, in nats, of the P(faithful) that :meth:`probability` returns."""
         return np.asarray(self.booster.inplace_predict(X, predict_type="margin"), dtype=np.float64)
-
-    def log_odds_bounds(self, low: Floats, high: Floats) -> Ends:
-        """Sum the lowest and the highest leaf of each tree within reach; comparisons are in float32, as in XGBoost."""
-        from scipy.special import logit
-
-        trees, singles = self.arrays(), (low.astype(np.float32), high.astype(np.float32))
-        ends, reach, stops = np.zeros((2, len(low))), np.zeros(len(low)), np.cumsum(trees["sizes"]).tolist()
-        for start, stop in pairwise([0, *stops]):
-            least, most = _leaves({name: trees[name][start:stop] for name in NODES}, *singles)
-            ends += least, most
-            reach += np.maximum(np.abs(least), np.abs(most))
-        base = float(logit(np.float64(trees["base"][0])))
-        slack = np.finfo(np.float32).eps * (len(stops) + 2) * (reach + abs(base))
-        return ends[0] + base - slack, ends[1] + base + slack
 
     def contributions(self, x: Floats, medians: Floats) -> Floats:
         """Attribute the log-odds of one row (F,), without the base, to its features, (F,) float64, by tree SHAP."""
@@ -262,25 +246,3 @@ def _links_fault(trees: Arrays) -> str | None:
     if depth.max() >= MAX_DEPTH:
         return f"a leaf lies {MAX_DEPTH} splits or more below its root"
     return None
-
-
-def _leaves(tree: Arrays, low: NDArray[np.float32], high: NDArray[np.float32]) -> Ends:
-    """Find the lowest and the highest leaf of one tree that each row can reach, from the leaves up to the root."""
-    left, right, value, missing_left = tree["left"], tree["right"], tree["value"], tree["missing_left"]
-    ends: dict[int, Ends] = {}
-    for node in reversed(range(len(left))):  # children come after their parent
-        if left[node] == NO_CHILD:
-            leaf = np.full(len(low), value[node], np.float64)
-            ends[node] = leaf, leaf
-            continue
-        lowest, highest = low[:, tree["feature"][node]], high[:, tree["feature"][node]]
-        absent, unknown = np.isnan(lowest), np.isneginf(lowest)
-        goes_left = np.where(absent, missing_left[node] == 1, lowest < value[node]) | unknown
-        goes_right = np.where(absent, missing_left[node] == 0, highest >= value[node]) | unknown
-        both, children = goes_left & goes_right, zip(ends.pop(int(left[node])), ends.pop(int(right[node])), strict=True)
-        least, most = (
-            np.where(both, best(*sides), np.where(goes_left, *sides))
-            for best, sides in zip((np.minimum, np.maximum), children, strict=True)
-        )
-        ends[node] = least, most
-    return ends[0]

@@ -349,7 +349,7 @@ def needs_lid(version: str) -> bool:
 
 
 def beyond_endpoints(names: Sequence[str]) -> tuple[str, ...]:
-    """List the columns that no inference server reports exactly: entropy, KL and LID."""
+    """List the columns that no inference server reports: entropy, KL and LID."""
     return tuple(name for name in names if _belongs(name, _BEYOND_ENDPOINTS))
 
 

@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from syncheck.base.errors import InputError, PromptError
+from syncheck.base.errors import PromptError
 from syncheck.base.printable import counted, quoted, summary
 
 if TYPE_CHECKING:
     import torch
 
 __all__ = [
-    "Bounds",
-    "BoundsKind",
     "Citation",
     "CitationStatus",
     "Contrast",
@@ -68,9 +66,6 @@ Effort = Literal["fast", "balanced", "thorough"]
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
 Verdict = Literal["supported", "doubtful", "unsupported", "contradicted"]
 """A score in words, by the monitor's thresholds; see :class:`SentenceScore`."""
-BoundsKind = Literal["exact", "bounded", "missing"]
-"""``exact``: the value is known. ``bounded``: it lies in an interval. ``missing``: it was not measured, or nothing is
-known of it."""
 ContrastKind = Literal["negation", "number", "unit", "antonym", "comparison", "quantifier", "order", "row", "reading"]
 """Kinds of disagreement in wording between a sentence and a passage; ``reading`` is that of an aligner that reads."""
 Remark = Literal["says_not_stated", "no_passage_touches", "passages_not_read"]
@@ -248,45 +243,6 @@ class SentenceSignals:
 
     def __repr__(self) -> str:
         return summary(self, counted(len(self.token_ids), "token"), quoted(self.text))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Bounds:
-    """Values that are known exactly, within an interval, or not at all.
-
-    Different shapes, a low value above its high one, and a NaN in only one of the two raise InputError.
-    """
-
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    """``low <= value <= high``: equal where the value is exact, both NaN where it was not measured, -inf and inf where
-    nothing is known of it, not even whether it was measured."""
-
-    def __post_init__(self) -> None:
-        if self.low.shape != self.high.shape or not np.array_equal(np.isnan(self.low), np.isnan(self.high)):
-            raise InputError(
-                "low and high must be of the same values, with NaN in both or neither; found the shapes "
-                f"{self.low.shape} and {self.high.shape}"
-            )
-        if wrong := np.count_nonzero(self.low > self.high):
-            raise InputError(f"low must not be above high; found {wrong} values where it is")
-
-    def __repr__(self) -> str:
-        kinds = self.kinds
-        return summary(self, ", ".join(f"{int((kinds == kind).sum())} {kind}" for kind in get_args(BoundsKind)))
-
-    @classmethod
-    def exact(cls, values: ArrayLike) -> Bounds:
-        """Make the bounds of known values; NaN is ``missing``."""
-        known = np.asarray(values, np.float64)
-        return cls(known, known)
-
-    @property
-    def kinds(self) -> NDArray[np.str_]:
-        """The :data:`BoundsKind` of each value."""
-        exact = np.where(self.low == self.high, "exact", "bounded")
-        unknown = np.isnan(self.low) | (np.isneginf(self.low) & np.isposinf(self.high))
-        return np.where(unknown, "missing", exact)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,3 @@
-from .tokenwise import entropy_bounds as entropy_bounds, kl_bounds as kl_bounds
 from .branch import Branch as Branch, check_window as check_window, window_of as window_of
 from .cache import (
     GrowLayer as GrowLayer,

@@ -1,4 +1,4 @@
-"""Scores by way of an inference server are those of local replay, or hold them within bounds."""
+"""Scores by way of an inference server are those of local replay."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from syncheck import Monitor, MonitorConfig, feature_schema
 from syncheck.aggregators import Aggregator
-from syncheck.base.errors import EndpointError, InputError, MismatchError, NotReadyError
+from syncheck.base.errors import EndpointError, InputError, MismatchError
 from syncheck.endpoints import Connection, EndpointReplay, SglangServer, VllmServer
 from syncheck.kit import demo_questions
 from syncheck.testing import WordAligner
@@ -38,7 +38,7 @@ def answers(kit):
 
 @pytest.fixture(scope="module")
 def server(kit):
-    with InferenceServer(kit.model, max_logprobs=10_000) as running:
+    with InferenceServer(kit.model) as running:
         yield running
 
 
@@ -49,27 +49,21 @@ def client(server, kind, **options):
     return SglangServer(Connection(server.url, **options))
 
 
-def trained(kit, schema, kind):
+@pytest.fixture(scope="module")
+def monitor(kit):
     """A monitor of the bundled model whose aggregator is trained on random rows, so that every feature counts."""
-    known = feature_schema(schema, kit.layers)
+    known = feature_schema("endpoint.v1", ())
     source = np.random.default_rng(0)
     X = np.abs(source.normal(size=(300, len(known.names))))
     X[source.random(X.shape) < 0.1] = np.nan
     y = (np.nan_to_num(X) @ source.normal(size=X.shape[1]) + source.normal(size=300) > 0).astype(int)
-    aggregator = Aggregator.fit(X, y, schema=known, kind=kind)
-    return Monitor(
-        kit.model,
-        kit.tokenizer,
-        config=MonitorConfig(schema=schema, layers=kit.layers if "lid" in " ".join(known.names) else ()),
-        aggregator=aggregator,
-        lid_references=kit.lid_references if "lid" in " ".join(known.names) else None,
-        aligner=WordAligner(),
-    )
+    aggregator = Aggregator.fit(X, y, schema=known, kind="lr")
+    config = MonitorConfig(schema="endpoint.v1", layers=())
+    return Monitor(kit.model, kit.tokenizer, config=config, aggregator=aggregator, aligner=WordAligner())
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_scores_are_those_of_local_replay(kit, answers, server, kind):
-    monitor = trained(kit, "endpoint.v1", "lr")
+def test_scores_are_those_of_local_replay(monitor, answers, server, kind):
     prompts, responses = answers
     found = EndpointReplay(monitor, client(server, kind)).replay(prompts, responses)
     for answer, report in zip(found, monitor.score_batch(prompts, responses), strict=True):
@@ -82,8 +76,7 @@ def test_scores_are_those_of_local_replay(kit, answers, server, kind):
         assert all(np.isnan(s.entropy).all() and np.isnan(s.kl).all() for s in answer.signals)
 
 
-def test_a_report_is_that_of_local_replay(kit, answers, server):
-    monitor = trained(kit, "endpoint.v1", "lr")
+def test_a_report_is_that_of_local_replay(monitor, answers, server):
     prompt, response = answers[0][0], answers[1][0]
     report = EndpointReplay(monitor, client(server, "sglang")).score(prompt, response)
     local = monitor.score(prompt, response)
@@ -92,122 +85,95 @@ def test_a_report_is_that_of_local_replay(kit, answers, server):
     np.testing.assert_allclose(report.tokens.log_prob_without_context, local.tokens.log_prob_without_context, atol=1e-4)
 
 
-@pytest.mark.parametrize("k", [1, 4, 20, 100, *(pytest.param(k, marks=pytest.mark.slow) for k in (1000, "V"))])
-@pytest.mark.parametrize("kind", ["lr", "ensemble"])
-def test_the_exact_score_lies_within_its_bounds(kit, answers, server, k, kind):
-    monitor = trained(kit, "paper-no-lid.v1", kind)
-    prompts, responses = answers
-    top = kit.model.get_input_embeddings().num_embeddings if k == "V" else k
-    found = EndpointReplay(monitor, client(server, "sglang"), top=top).certify(prompts[:1], responses[:1])
-    check_within(found, [monitor.score(prompts[0], responses[0])])
-    if k == "V":
-        entropies = [monitor.schema.names.index(name) for name in ("max_entropy", "mean_entropy")]
-        assert all(
-            np.ptp([s.features.low[entropies], s.features.high[entropies]], axis=0).max() < 5e-3 for s in found[0]
-        )
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_bundled_monitor_s_scores_lie_within_their_bounds(kit, answers, server, kind):
-    prompts, responses = answers
-    found = EndpointReplay(kit, client(server, kind)).certify(prompts, responses)
-    check_within(found, kit.score_batch(prompts, responses))
-
-
-def check_within(certified, reports):
-    for sentences, report in zip(certified, reports, strict=True):
-        assert [(s.text, s.start, s.end) for s in sentences] == [(s.text, s.start, s.end) for s in report.sentences]
-        for sentence, local in zip(sentences, report.sentences, strict=True):
-            assert sentence.status == local.status
-            values = np.array([np.nan if v is None else v for v in local.features.values()])
-            slack = 2e-4 * (1 + np.abs(np.nan_to_num(values)))
-            known = ~np.isneginf(sentence.features.low)
-            np.testing.assert_array_equal(np.isnan(values[known]), np.isnan(sentence.features.low[known]))
-            inside = (sentence.features.low - slack <= values) & (values <= sentence.features.high + slack)
-            assert (inside | np.isnan(values)).all()
-            if local.score is not None:
-                assert sentence.low - 1e-3 <= local.score <= sentence.high + 1e-3
-
-
-def test_more_of_the_distribution_narrows_the_bounds(kit, answers, server):
-    monitor = trained(kit, "paper-no-lid.v1", "lr")
-    prompts, responses = answers
-    widths = []
-    for top in (1, 20, 1000):
-        (found,) = EndpointReplay(monitor, client(server, "sglang"), top=top).certify(prompts[:1], responses[:1])
-        place = monitor.schema.names.index("mean_entropy")
-        widths.append(np.mean([s.features.high[place] - s.features.low[place] for s in found if s.status == "scored"]))
-    assert widths[0] > widths[1] > widths[2]
-
-
-def test_exact_features_decide_exactly(kit, answers, server):
-    monitor = trained(kit, "endpoint.v1", "lr")
-    replay = EndpointReplay(monitor, client(server, "vllm"))
-    prompts, responses = answers[0][:1], answers[1][:1]
-    (answer,), (certified,) = replay.replay(prompts, responses), replay.certify(prompts, responses)
-    for sentence, found in zip(answer.sentences, certified, strict=True):
-        if sentence.score is None:
-            continue
-        assert found.low == found.high == pytest.approx(sentence.score, abs=1e-12)
-        assert found.reaches(sentence.score / 2) is True
-        assert found.reaches((1 + found.high) / 2) is False
-
-
-def test_bounds_on_both_sides_of_a_threshold_do_not_decide(kit, answers, server):
-    monitor = trained(kit, "paper-no-lid.v1", "lr")
-    (found,) = EndpointReplay(monitor, client(server, "vllm"), top=1).certify(answers[0][:1], answers[1][:1])
-    sentence = next(s for s in found if s.status == "scored")
-    assert sentence.low < sentence.high
-    assert sentence.reaches((sentence.low + sentence.high) / 2) is None
-
-
-def test_a_monitor_trained_on_exact_signals_is_not_fed_bounds(kit, answers, server):
+def test_a_monitor_trained_on_what_no_server_reports_is_refused(kit, answers, server):
     with pytest.raises(MismatchError, match="max_entropy"):
         EndpointReplay(kit, client(server, "vllm")).replay(*answers)
 
 
-def test_the_model_may_be_without_weights(kit, answers, server):
+def test_the_model_may_be_without_weights(monitor, answers, server):
     with torch.device("meta"):
-        shape = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(kit.model.config._name_or_path))
-    full = trained(kit, "endpoint.v1", "lr")
-    monitor = Monitor(shape, kit.tokenizer, config=full.config, aggregator=full.aggregator, aligner=full.aligner)
+        shape = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(monitor.model.config._name_or_path))
+    parts = {"config": monitor.config, "aggregator": monitor.aggregator, "aligner": monitor.aligner}
+    empty = Monitor(shape, monitor.tokenizer, **parts)
     prompt, response = answers[0][0], answers[1][0]
-    there, here = (EndpointReplay(m, client(server, "sglang")).score(prompt, response) for m in (monitor, full))
+    there, here = (EndpointReplay(m, client(server, "sglang")).score(prompt, response) for m in (empty, monitor))
     assert [s.score for s in there.sentences] == [s.score for s in here.sentences]
 
 
-def test_no_context_and_no_text(kit, server):
-    monitor = trained(kit, "paper-no-lid.v1", "lr")
+def test_no_context_and_no_text(monitor, server):
     replay = EndpointReplay(monitor, client(server, "sglang"))
     prompts = [monitor.prompt(question="Who was it?", context=""), monitor.prompt(question="Who?", context="A man.")]
-    (without,), empty = replay.certify(prompts, ["It was him.", ""])
-    assert (without.status, without.low, without.reaches(0.5), empty) == ("no_context", None, None, [])
+    without, empty = replay.replay(prompts, ["It was him.", ""])
+    assert [(s.status, s.score) for s in without.sentences] == [("no_context", None)]
+    assert list(empty.sentences) == []
 
 
-def test_a_monitor_without_aggregator_has_nothing_to_certify(kit, server):
-    bare = Monitor(kit.model, kit.tokenizer, config=MonitorConfig(schema="endpoint.v1"))
-    with pytest.raises(NotReadyError, match="aggregator"):
-        EndpointReplay(bare, client(server, "vllm")).certify([], [])
+def test_no_workers_are_refused(kit, server):
+    with pytest.raises(InputError, match="workers"):
+        EndpointReplay(kit, client(server, "vllm"), workers=0)
 
 
-@pytest.mark.parametrize("options", [{"top": 0}, {"workers": 0}, {"error": -1.0}])
-def test_options_that_make_no_sense_are_refused(kit, server, options):
-    with pytest.raises(InputError):
-        EndpointReplay(kit, client(server, "vllm"), **options)
+class Constant:
+    """A connection to vLLM or SGLang that reports one log-probability for every token."""
+
+    base_url = "http://server"
+
+    def __init__(self, value):
+        self.value = value
+
+    def post(self, path, body):
+        if path == "/completions":
+            return {"choices": [{"prompt_logprobs": [{str(i): {"logprob": self.value}} for i in body["prompt"]]}]}
+        told = [[self.value, i, None] for i in body["input_ids"][body["logprob_start_len"] :]]
+        return {"meta_info": {"input_token_logprobs": told}}
+
+
+def score_of_constant(monitor, kind, value):
+    server = VllmServer(Constant(value), "kit") if kind == "vllm" else SglangServer(Constant(value))
+    prompt = monitor.prompt(question="Who was it?", context="It was a man of forty.")
+    return EndpointReplay(monitor, server).score(prompt, "It was a man of forty.")
+
+
+@pytest.mark.parametrize("value", [0.9, 1e300, float("inf"), float("nan"), True, "-1", -(10**400)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_score_comes_of_what_is_no_log_probability(monitor, kind, value):
+    with pytest.raises(EndpointError, match="expected"):
+        score_of_constant(monitor, kind, value)
+
+
+def test_rounding_above_0_is_0(monitor):
+    assert (score_of_constant(monitor, "vllm", 1e-4).tokens.log_prob == 0).all()
+
+
+@pytest.mark.parametrize(("kind", "excluded"), [("vllm", -9999.0), ("sglang", None)])
+def test_a_token_that_the_model_excludes_fails_its_sentence(monitor, kind, excluded):
+    assert [s.status for s in score_of_constant(monitor, kind, excluded).sentences] == ["failed"]
+
+
+def test_a_server_of_one_s_own_that_leaves_out_tokens_is_refused(monitor):
+    class Short:
+        name = "short"
+
+        def replay(self, prompt_ids, token_ids):
+            return np.full(len(token_ids) - 1, -1.0)
+
+    prompt = monitor.prompt(question="Who was it?", context="It was a man of forty.")
+    with pytest.raises(EndpointError, match="from short; found the shape"):
+        EndpointReplay(monitor, Short()).score(prompt, "It was a man of forty.")
 
 
 def test_what_vllm_is_asked(kit, server):
     server.requests.clear()
-    known = client(server, "vllm", api_key="secret").replay([1, 2, 3], [4, 5], top=2)
+    log_prob = client(server, "vllm", api_key="secret").replay([1, 2, 3], [4, 5])
     ((path, headers, body),) = server.requests
     assert path == "/v1/completions" and headers["Authorization"] == "Bearer secret"
-    assert body == {"model": "kit", "prompt": [1, 2, 3, 4, 5], "max_tokens": 1, "temperature": 0, "prompt_logprobs": 2}
-    assert known.log_prob.shape == (2,) and known.top.shape == known.top_ids.shape == (2, 2)
+    assert body == {"model": "kit", "prompt": [1, 2, 3, 4, 5], "max_tokens": 1, "temperature": 0, "prompt_logprobs": 0}
+    assert log_prob.shape == (2,)
 
 
 def test_what_sglang_is_asked(kit, server):
     server.requests.clear()
-    client(server, "sglang").replay([1, 2, 3], [4, 5], top=2)
+    client(server, "sglang").replay([1, 2, 3], [4, 5])
     ((path, headers, body),) = server.requests
     assert path == "/generate" and "Authorization" not in headers
     assert body == {
@@ -215,15 +181,13 @@ def test_what_sglang_is_asked(kit, server):
         "sampling_params": {"max_new_tokens": 1, "temperature": 0},
         "return_logprob": True,
         "logprob_start_len": 2,
-        "top_logprobs_num": 2,
+        "top_logprobs_num": 0,
     }
 
 
 def test_both_servers_tell_the_same(kit, server):
-    one, other = (client(server, kind).replay([1, 2, 3], [4, 5, 6], top=5) for kind in KINDS)
-    np.testing.assert_array_equal(one.log_prob, other.log_prob)
-    np.testing.assert_array_equal(one.top_ids, other.top_ids)
-    np.testing.assert_array_equal(one.top, other.top)
+    one, other = (client(server, kind).replay([1, 2, 3], [4, 5, 6]) for kind in KINDS)
+    np.testing.assert_array_equal(one, other)
 
 
 class TestErrors:
@@ -236,34 +200,30 @@ class TestErrors:
     def test_a_refused_request_is_not_sent_again(self, scripted, kind):
         window = list(range(1, 5)) * scripted.model.config.max_position_embeddings
         with pytest.raises(EndpointError, match="context length") as caught:
-            client(scripted, kind, retries=3).replay(window, [1], top=1)
+            client(scripted, kind, retries=3).replay(window, [1])
         assert caught.value.status == 400 and len(scripted.requests) == 1
-
-    def test_more_likeliest_tokens_than_the_server_tells(self, scripted):
-        with pytest.raises(EndpointError, match="max allowed: 20"):
-            client(scripted, "vllm").replay([1, 2], [3], top=21)
 
     @pytest.mark.parametrize("status", [429, 500, 503])
     def test_what_may_pass_is_tried_again(self, scripted, status):
         scripted.scripted = [(status, "busy")] * 2
-        assert client(scripted, "vllm", retries=2).replay([1, 2], [3], top=1).log_prob.shape == (1,)
+        assert client(scripted, "vllm", retries=2).replay([1, 2], [3]).shape == (1,)
         assert len(scripted.requests) == 3
 
     def test_retries_end(self, scripted):
         scripted.scripted = [(503, "busy")] * 3
         with pytest.raises(EndpointError, match="busy") as caught:
-            client(scripted, "vllm", retries=2).replay([1, 2], [3], top=1)
+            client(scripted, "vllm", retries=2).replay([1, 2], [3])
         assert caught.value.status == 503 and len(scripted.requests) == 3
 
     def test_a_server_that_does_not_answer_in_time(self, scripted):
         scripted.scripted = [None]
         with pytest.raises(EndpointError) as caught:
-            client(scripted, "sglang", timeout_s=0.05).replay([1, 2], [3], top=1)
+            client(scripted, "sglang", timeout_s=0.05).replay([1, 2], [3])
         assert caught.value.status is None
 
     def test_a_server_that_is_not_there(self):
         with pytest.raises(EndpointError) as caught:
-            SglangServer(Connection("http://127.0.0.1:9", **QUICK)).replay([1, 2], [3], top=1)
+            SglangServer(Connection("http://127.0.0.1:9", **QUICK)).replay([1, 2], [3])
         assert caught.value.status is None
 
     @pytest.mark.parametrize(
@@ -284,7 +244,7 @@ class TestErrors:
     def test_an_answer_in_another_form(self, scripted, kind, answer):
         scripted.scripted = [(200, answer)]
         with pytest.raises(EndpointError):
-            client(scripted, kind).replay([1, 2], [3], top=1)
+            client(scripted, kind).replay([1, 2], [3])
 
     def test_an_excluded_token_is_minus_infinity_from_both(self, scripted):
         told = {"3": {"logprob": -9999.0, "rank": 9, "decoded_token": ""}}
@@ -293,7 +253,7 @@ class TestErrors:
             (200, {"meta_info": {"input_token_logprobs": [[None, 2, None], [None, 3, None]]}}),
         ]
         for kind in KINDS:
-            assert np.isneginf(client(scripted, kind).replay([1, 2], [3], top=0).log_prob).all()
+            assert np.isneginf(client(scripted, kind).replay([1, 2], [3])).all()
 
     @pytest.mark.parametrize("key", ["a\nsecret", "sécret", " "])
     def test_a_key_that_no_header_can_carry_is_refused_without_it(self, key):
@@ -305,7 +265,7 @@ class TestErrors:
     def test_a_key_is_stripped_and_never_quoted(self, scripted, status):
         scripted.scripted = [(status, "you sent Bearer secret-key\nforged")]
         with pytest.raises(EndpointError) as caught:
-            client(scripted, "vllm", api_key="secret-key\n").replay([1, 2], [3], top=1)
+            client(scripted, "vllm", api_key="secret-key\n").replay([1, 2], [3])
         assert "you sent Bearer [key]" in str(caught.value) and "secret-key" not in str(caught.value)
         assert "\n" not in str(caught.value)
 
@@ -313,12 +273,12 @@ class TestErrors:
         monkeypatch.setattr("syncheck.base.connection.MOST_BYTES", 1000)
         scripted.scripted = [(200, "[" * 2000)]
         with pytest.raises(EndpointError, match="more than 1000 bytes"):
-            client(scripted, "vllm").replay([1, 2], [3], top=1)
+            client(scripted, "vllm").replay([1, 2], [3])
 
     def test_deep_json_is_no_answer(self, scripted):
         scripted.scripted = [(200, "[" * 100_000)]
         with pytest.raises(EndpointError, match="no JSON object"):
-            client(scripted, "vllm").replay([1, 2], [3], top=1)
+            client(scripted, "vllm").replay([1, 2], [3])
 
     @pytest.mark.parametrize("options", [{"timeout_s": 0}, {"retries": -1}, {"backoff_s": -1.0}])
     def test_numbers_that_make_no_sense(self, options):
