@@ -19,7 +19,7 @@ from syncheck.replay import GivenResponse
 from syncheck.results import Report
 from syncheck.results.events import EndEvent, Event, SentenceEvent, TokenEvent
 from syncheck.results.protocol import Reveal
-from syncheck.results.types import GeneratorToken, RagPrompt
+from syncheck.results.types import RagPrompt
 from syncheck.scoring import check_stop_below
 from syncheck.signals import check_window
 from syncheck.watching.text_watch import TextWatch, watch, watch_async
@@ -221,12 +221,12 @@ class ModelMonitor(MonitorParts):
         check_window(self.model, len(prompt.with_context_ids) + 1)
         reading = GrowingResponse(self.model, self.tokenizer, prompt, segmenter=self.config.segmenter)
         session, scorer = self.given_session(prompt), self.scorer(prompt)
-        answer = MeasuredText(session, scorer, reading, sources=self._sources(prompt))
+        answer = MeasuredText(session, scorer, reading)
         return TextWatch(answer, prompt, has_scores=self.aggregator is not None, **options)
 
     def watch(
         self,
-        stream: Iterable[str | tuple[str, Sequence[GeneratorToken]]],
+        stream: Iterable[str],
         prompt: RagPrompt,
         *,
         signals: bool = False,
@@ -240,7 +240,7 @@ class ModelMonitor(MonitorParts):
 
     def watch_async(
         self,
-        stream: AsyncIterable[str | tuple[str, Sequence[GeneratorToken]]],
+        stream: AsyncIterable[str],
         prompt: RagPrompt,
         *,
         signals: bool = False,

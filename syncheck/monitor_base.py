@@ -25,16 +25,12 @@ from syncheck.prompts import build_prompt, prompt_from_messages
 from syncheck.results.types import Effort, PromptBatch, RagPrompt
 from syncheck.scoring import SentenceScorer
 from syncheck.signals import LidReferences, check_window, require_watchable, take_turns_in_rotary
-from syncheck.verifier import Verifier, source_of_support
-from syncheck.watching.growing import NOT_MEASURED
+from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 logger = logging.getLogger(__name__)
-
-MONITORED = "monitored model"
-_MODEL_SIGNALS = ("log_prob", "log_prob_without_context", "entropy", "kl")
 
 
 class MonitorParts:
@@ -259,13 +255,6 @@ class MonitorParts:
     def _asks_model(self, signals: bool) -> bool:
         """Tell whether the model has to read a given text: its signals are wanted, or there are no scores without."""
         return signals or self.aggregator is None or needs_signals(self.config.schema)
-
-    def _sources(self, prompt: RagPrompt) -> dict[str, str]:
-        sources = dict.fromkeys(_MODEL_SIGNALS, MONITORED)
-        if not prompt.has_context:
-            sources |= dict.fromkeys(("log_prob_without_context", "kl"), NOT_MEASURED)
-        sources["lid"] = NOT_MEASURED if self.lid_references is None else MONITORED
-        return sources | {"align_score": source_of_support(self.aligner)}
 
     @property
     def _measuring(self) -> dict[str, Any]:

@@ -26,11 +26,11 @@ from syncheck.features.schemas import ALIGNER_ALONE, feature_schema, require_tex
 from syncheck.reading import Claim
 from syncheck.results import Report
 from syncheck.results.protocol import ProtocolEvent, Reveal
-from syncheck.results.types import Effort, GeneratorToken, Query, SentenceSpan
+from syncheck.results.types import Effort, Query, SentenceSpan
 from syncheck.scoring import SentenceScorer, report_of
 from syncheck.telemetry import Telemetry, recorded
 from syncheck.text.sentences import AnswerSegmenter, spans_of
-from syncheck.watching.growing import NOT_MEASURED, Continuations, GrowingText
+from syncheck.watching.growing import Continuations, GrowingText
 from syncheck.watching.text_watch import TextWatch, watch, watch_async
 
 if TYPE_CHECKING:
@@ -241,14 +241,13 @@ class Verifier:
 
     def watched(self, query: Query, *, reasoning: bool = True, **options: Any) -> TextWatch:  # noqa: ANN401
         """Make the :class:`syncheck.watching.TextWatch` of an answer; without ``reasoning``, all text is the answer."""
-        aligner = source_of_support(self.aligner)
         segmenter = AnswerSegmenter(self.config.segmenter, reasoning=reasoning)
-        answer = GrowingText(self.scorer(query), segmenter, aligner=aligner)
+        answer = GrowingText(self.scorer(query), segmenter)
         return TextWatch(answer, query, has_scores=self.aggregator is not None, **options)
 
     def watch(
         self,
-        pieces: Iterable[str | tuple[str, Sequence[GeneratorToken]]],
+        pieces: Iterable[str],
         *,
         passages: GivenPassages,
         question: str = "",
@@ -259,8 +258,8 @@ class Verifier:
         Parameters
         ----------
         pieces
-            The pieces of an answer: strings, or pairs of a string and the tokens that its generator reports. The
-            pieces of a list or another sequence are all there, so that its sentences are scored together.
+            The pieces of an answer. Those of a list or another sequence are all there, so that its sentences are scored
+            together.
         passages, question
             As in :meth:`check`.
         **options
@@ -275,7 +274,7 @@ class Verifier:
 
     def watch_async(
         self,
-        pieces: AsyncIterable[str | tuple[str, Sequence[GeneratorToken]]],
+        pieces: AsyncIterable[str],
         *,
         passages: GivenPassages,
         question: str = "",
@@ -431,11 +430,6 @@ class Verifier:
             (scored,) = scorer.claims([claims], earlier=[()])
             report = report_of(scorer, response, scored, stop=None, seconds=time.perf_counter() - started)
             return tell(self.cited(report, citation=scorer.citation))
-
-
-def source_of_support(aligner: Aligner | None) -> str:
-    """Name an aligner as a source in :attr:`syncheck.Report.sources`."""
-    return NOT_MEASURED if aligner is None else f"aligner {getattr(aligner, 'name', type(aligner).__name__)}"
 
 
 def require_verifier(verifier: object) -> None:

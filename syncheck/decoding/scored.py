@@ -320,16 +320,13 @@ class GrowingResponse:
 class MeasuredText(GrowingText):
     """A growing answer that a language model reads; its ``session``, for the prompt, is closed with it."""
 
-    def __init__(
-        self, session: GivenSession, scorer: SentenceScorer, reading: GrowingResponse, *, sources: dict[str, str]
-    ) -> None:
+    def __init__(self, session: GivenSession, scorer: SentenceScorer, reading: GrowingResponse) -> None:
         self._session = session
         self._reading = reading
         self._answer = ScoredAnswer(scorer)
         self._scope = ExitStack()
         self._waiting: list[SentenceSpan] = []
         self.sentences = self._answer.sentences
-        self.sources = sources
 
     def __enter__(self) -> Self:
         self._scope.enter_context(self._session)

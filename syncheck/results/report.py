@@ -15,7 +15,7 @@ from syncheck.base.errors import InputError, MissingExtraError
 from syncheck.base.printable import counted, quoted, summary
 from syncheck.base.records import JsonDict
 from syncheck.results.spans import SpanDetector, SpanItem, SpanLabels, label_dict
-from syncheck.results.types import WITHOUT_CLAIM, GeneratorToken, Query, SentenceScore, TokenSignals
+from syncheck.results.types import WITHOUT_CLAIM, Query, SentenceScore, TokenSignals
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -180,11 +180,6 @@ class Report:
     """Which characters of the response are wrong, see :meth:`with_spans`; None if no detector has run."""
     monitor: str | None = None
     """Name of the bundled monitor that scored it; None for a monitor of your own."""
-    sources: Mapping[str, str] = field(default_factory=dict)
-    """Source of each signal of an answer that was watched as text: ``monitored model`` (which need not be the model
-    that wrote it), ``aligner ...``, ``generator`` or ``not measured``; otherwise empty."""
-    generator_tokens: tuple[GeneratorToken, ...] = ()
-    """The tokens that the generator's server reported; no score depends on them."""
     hidden: tuple[HiddenSpan, ...] = ()
     """Text that the model wrote in between, in order, and the response leaves out; see :attr:`written_token_ids`."""
     after_end: str = ""
@@ -275,8 +270,6 @@ class Report:
             "sentences": [sentence_dict(s) for s in self.sentences],
             "tokens": _token_dicts(self.tokens),
             "spans": None if self.spans is None else label_dict(self.spans),
-            "sources": dict(self.sources),
-            "generator_tokens": [asdict(token) for token in self.generator_tokens],
             "hidden": [asdict(span) for span in self.hidden],
             "after_end": self.after_end,
         }

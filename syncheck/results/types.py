@@ -26,7 +26,6 @@ __all__ = [
     "ContrastKind",
     "Evidence",
     "FeatureSchema",
-    "GeneratorToken",
     "PromptBatch",
     "Query",
     "RagPrompt",
@@ -145,19 +144,6 @@ class PromptBatch(tuple[RagPrompt, ...]):
         mask = [[*[0] * (width - len(row)), *[1] * len(row)] for row in rows]
         tensors = (torch.tensor(values, dtype=torch.long, device=device) for values in (ids, mask))
         return dict(zip(("input_ids", "attention_mask"), tensors, strict=True))
-
-
-@dataclass(frozen=True, slots=True)
-class GeneratorToken:
-    """A token of the model that wrote an answer, as that model's server reports it."""
-
-    text: str
-    log_prob: float
-    """Log-probability of the token in nats, finite and <= 0."""
-    top: Mapping[str, float] = field(default_factory=dict)
-    """The likeliest tokens at its position, with their log-probabilities in nats."""
-    start: int = 0
-    """Position of its first character in the answer; set when the answer is watched."""
 
 
 @dataclass(frozen=True, slots=True)

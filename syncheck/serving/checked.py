@@ -194,7 +194,7 @@ class CheckedText:
             "monitor": self._monitor.name,
             "sentences": [sentence_dict(s) for s in self._watch.sentences[:known]] if self._watch and known else [],
         }
-        self._add(Final(0, {**report, "sources": {}, "generator_tokens": [], "hidden": [], "after_end": ""}))
+        self._add(Final(0, {**report, "hidden": [], "after_end": ""}))
 
 
 def watch_over(monitor: Monitor | Verifier, request: ChatRequest) -> TextWatch:

@@ -12,8 +12,6 @@ from syncheck.results.types import SentenceScore, SentenceSpan
 from syncheck.scoring import SentenceScorer, report_of
 from syncheck.text.sentences import AnswerSegmenter, SegmenterConfig, TextSegmenter
 
-NOT_MEASURED = "not measured"
-
 
 class SentenceReader:
     """Reads candidates for an answer, as guards of decoders need it; ``scorer`` is that of the answer's query."""
@@ -95,19 +93,16 @@ class WholeCharacters:
 class GrowingText:
     """An answer that is scored while its text arrives, read as text alone; a context manager.
 
-    ``sentences`` are those that are scored, and ``sources`` name the source of each signal, of support that of the
-    ``aligner``; see :attr:`syncheck.Report.sources`.
+    ``sentences`` are those that are scored.
     """
 
     _stop: int | None = None  # of the text that the report has
 
-    def __init__(self, scorer: SentenceScorer, segmenter: AnswerSegmenter, *, aligner: str) -> None:
+    def __init__(self, scorer: SentenceScorer, segmenter: AnswerSegmenter) -> None:
         self._scorer = scorer
         self._segmenter = segmenter
         self._pieces = WholeCharacters()
         self.sentences: list[SentenceScore] = []
-        signals = ("log_prob", "log_prob_without_context", "entropy", "kl", "lid")
-        self.sources = {**dict.fromkeys(signals, NOT_MEASURED), "align_score": aligner}
 
     def __enter__(self) -> Self:
         return self

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
-from typing import Any
 
 from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.results import Report
 from syncheck.results.events import EventWriter, why_stopped
 from syncheck.results.protocol import ProtocolEvent, Reveal
-from syncheck.results.types import GeneratorToken, Query, SentenceScore
+from syncheck.results.types import Query, SentenceScore
 from syncheck.scoring import check_stop_below, first_below
 from syncheck.watching.growing import GrowingText
 
@@ -60,7 +57,6 @@ MOST_TOGETHER = 8
 """Largest number of sentences that are scored together if they have arrived already."""
 MOST_AHEAD = 256
 """Largest number of pieces of an asynchronous stream that are read ahead of scoring."""
-GENERATOR = "generator"
 _NOT_ENTERED = "enter the watch first: with verifier.watch_text(...) as watch"
 
 
@@ -103,7 +99,7 @@ class TextWatch:
     withheld : SentenceScore or None
         The sentence before which ``stop_below`` ended the answer.
     report : Report or None
-        The report of the answer, once it is closed; its ``sources`` name the source of each signal.
+        The report of the answer, once it is closed.
     """
 
     def __init__(
@@ -132,7 +128,6 @@ class TextWatch:
         self._finish = finish
         self._writer = EventWriter(query.passages, reveal=reveal, passage_ids=passage_ids)
         self._scope: ExitStack | None = None
-        self._generator: list[GeneratorToken] = []
         self._stop: str | None = None
         self._started = time.perf_counter()
         self.is_over = False
@@ -167,27 +162,25 @@ class TextWatch:
         """Sentences scored so far."""
         return tuple(self._answer.sentences)
 
-    def feed(self, piece: str, tokens: Sequence[GeneratorToken] = ()) -> list[ProtocolEvent]:
+    def feed(self, piece: str) -> list[ProtocolEvent]:
         """Add text and return the new events for a reader.
 
-        The ``piece`` is the next part of the answer; words, characters and surrogate pairs may be divided anywhere. The
-        generator's own ``tokens`` of this piece with their log-probabilities are only kept in the report: no feature
-        uses them, since the monitor was not trained on them.
+        The ``piece`` is the next part of the answer; words, characters and surrogate pairs may be divided anywhere.
 
         Raises
         ------
         InputError
-            If the piece has half of a character that no piece completes, or a log-probability is above 0 or not finite.
+            If the piece has half of a character that no piece completes.
         NotReadyError
             Outside the ``with`` block, or if the watch is over.
         PromptError
             If a language model has to read prompt and response and they do not fit its window.
         WrongTypeError
-            If the piece is not a string, or a token not a GeneratorToken.
+            If the piece is not a string.
         """
-        return self._take(deque([(piece, tokens)]), may_wait=True)
+        return self._take(deque([piece]), may_wait=True)
 
-    def _take(self, pieces: deque[tuple[str, Sequence[GeneratorToken]]], *, may_wait: bool) -> list[ProtocolEvent]:
+    def _take(self, pieces: deque[str], *, may_wait: bool) -> list[ProtocolEvent]:
         """Take pieces until :data:`MOST_TOGETHER` sentences are complete, and score these; returns the new events.
 
         Sentences of a text that arrives quickly may wait for the next pieces.
@@ -198,12 +191,11 @@ class TextWatch:
         self._pace.waited(since - self._returned)
         complete = self._waiting
         while pieces and not answer.is_over and self._waiting < max(self._at_once or 1, MOST_TOGETHER):
-            piece, tokens = pieces.popleft()
+            piece = pieces.popleft()
             if not isinstance(piece, str):
                 raise WrongTypeError(f"a piece must be a string; found {_kind(piece)}")
             before, scored = len(answer.text), len(answer.sentences)
             self._waiting = answer.feed(piece)
-            self._generator += _placed(tokens, before)
             if len(answer.sentences) < scored:
                 self._writer.retract(scored, "it was reasoning, and no part of the answer")
                 before = 0
@@ -234,17 +226,14 @@ class TextWatch:
             self._waiting = self._answer.finish()
             self._score(since)
         report = self._answer.report(stop=self._stop, seconds=time.perf_counter() - self._started)
-        tokens = tuple(token for token in self._generator if token.start < len(report.response))
-        sources = dict(self._answer.sources) | ({"generator_tokens": GENERATOR} if self._generator else {})
-        report = replace(report, sources=sources, generator_tokens=tokens)
         self.report = report if self._finish is None else self._finish(report)
         self.is_over = True
         self._writer.end(self.report)
         return self.events[known:]
 
-    async def feed_async(self, piece: str, tokens: Sequence[GeneratorToken] = ()) -> list[ProtocolEvent]:
+    async def feed_async(self, piece: str) -> list[ProtocolEvent]:
         """Add text in a thread, so that the event loop continues; otherwise as :meth:`feed`."""
-        return await asyncio.to_thread(self.feed, piece, tokens)
+        return await asyncio.to_thread(self.feed, piece)
 
     async def close_async(self) -> list[ProtocolEvent]:
         """End the answer in a thread; otherwise as :meth:`close`."""
@@ -280,9 +269,7 @@ class TextWatch:
             self._writer.notice(why_stopped(failing, self._stop_below, withheld=not self._stop_after))
 
 
-def watch(
-    stream: Iterable[str | tuple[str, Sequence[GeneratorToken]]], begin: Callable[[], TextWatch]
-) -> Iterator[ProtocolEvent]:
+def watch(stream: Iterable[str], begin: Callable[[], TextWatch]) -> Iterator[ProtocolEvent]:
     """Score a stream of text with the watch that ``begin`` makes; see :meth:`syncheck.Verifier.watch`."""
     _require_stream(stream, Iterable, "an iterable of texts; an asynchronous one goes to watch_async")
     try:
@@ -300,18 +287,16 @@ def watch(
             close()
 
 
-def _arrived(stream: Iterable[Any]) -> Iterator[deque[tuple[str, Sequence[GeneratorToken]]]]:
+def _arrived(stream: Iterable[str]) -> Iterator[deque[str]]:
     """Yield the pieces that are there: all of a sequence at once, those of another stream one by one."""
     if isinstance(stream, Sequence):
-        yield deque(map(_piece, stream))
+        yield deque(stream)
     else:
         for piece in stream:
-            yield deque([_piece(piece)])
+            yield deque([piece])
 
 
-async def watch_async(
-    stream: AsyncIterable[str | tuple[str, Sequence[GeneratorToken]]], begin: Callable[[], TextWatch]
-) -> AsyncIterator[ProtocolEvent]:
+async def watch_async(stream: AsyncIterable[str], begin: Callable[[], TextWatch]) -> AsyncIterator[ProtocolEvent]:
     """Score an asynchronous stream of text; otherwise as :func:`watch`."""
     _require_stream(stream, AsyncIterable, "an asynchronous iterable of texts; another one goes to watch")
     ahead = _ReadAhead(stream)
@@ -329,8 +314,8 @@ async def watch_async(
 class _ReadAhead:
     """Reader of a stream in a task of its own, while earlier pieces, taken from ``pieces``, are scored."""
 
-    def __init__(self, stream: AsyncIterable[str | tuple[str, Sequence[GeneratorToken]]]) -> None:
-        self.pieces: deque[tuple[str, Sequence[GeneratorToken]]] = deque()
+    def __init__(self, stream: AsyncIterable[str]) -> None:
+        self.pieces: deque[str] = deque()
         self._stream = stream
         self._task: asyncio.Task[None] | None = None
         self._error: Exception | None = None
@@ -362,7 +347,7 @@ class _ReadAhead:
     async def _read(self) -> None:
         try:
             async for piece in self._stream:
-                self.pieces.append(_piece(piece))
+                self.pieces.append(piece)
                 self._came.set()
                 while len(self.pieces) >= MOST_AHEAD:
                     self._room.clear()
@@ -385,26 +370,7 @@ def _require_stream(stream: object, kind: type, expected: str) -> None:
         raise WrongTypeError(f"the stream must be {expected}; found {type(stream).__name__}")
 
 
-def _piece(piece: Any) -> tuple[str, Sequence[GeneratorToken]]:  # noqa: ANN401 - of the caller's stream
-    if isinstance(piece, str):
-        return piece, ()
-    if isinstance(piece, tuple) and len(piece) == 2:
-        return piece
-    raise WrongTypeError(f"a stream must yield strings, or pairs of a string and tokens; found {_kind(piece)}")
-
-
 def _kind(piece: object) -> str:
     """Name the type of something that is no piece, for a message."""
     advice = ". Decode them first, as with codecs.iterdecode(stream, 'utf-8'), which joins the bytes of a character"
     return type(piece).__name__ + (advice if isinstance(piece, bytes) else "")
-
-
-def _placed(tokens: Sequence[GeneratorToken], start: int) -> Iterator[GeneratorToken]:
-    for token in tokens:
-        if not isinstance(token, GeneratorToken):
-            raise WrongTypeError(f"tokens must be GeneratorToken; found {type(token).__name__}")
-        outside = [value for value in (token.log_prob, *token.top.values()) if not -math.inf < value <= 0]
-        if outside:
-            raise InputError(f"log-probabilities must be finite and at most 0; found {outside[0]}")
-        yield replace(token, start=start)
-        start += len(token.text)

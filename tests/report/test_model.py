@@ -65,8 +65,6 @@ def test_to_dict_holds_exactly_the_documented_keys_and_values():
         "stop": "eos",
         "spans": None,
         "monitor": None,
-        "sources": {},
-        "generator_tokens": [],
         "hidden": [],
         "after_end": "",
         "seconds": 2.0,

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from syncheck import Monitor, Verifier
 from syncheck.base.errors import InputError, NotReadyError, PromptError, WrongTypeError
 from syncheck.results import Append, FoldedAnswer, Notice, Retract, Verified, fold
-from syncheck.results.types import GeneratorToken
 from syncheck.testing import WordAligner, scripted_monitor
 from syncheck.watching.text_watch import MOST_TOGETHER
 
@@ -109,7 +108,6 @@ def test_a_surrogate_measures_the_same(request, make_monitor, name):
         features = [[math.nan if value is None else value for value in s.features.values()] for s in (one, two)]
         assert features[0] == pytest.approx(features[1], rel=1e-3, abs=1e-4, nan_ok=True)
     assert watch.report.tokens.log_prob == pytest.approx(whole.tokens.log_prob, abs=1e-4)
-    assert watch.report.sources["kl"] == "monitored model"
 
 
 @pytest.mark.parametrize(("longer", "of_a_sentence"), [(1, 1), (6, 2)])
@@ -317,25 +315,6 @@ def test_the_asynchronous_twins(scripted):
     assert fold(asyncio.run(fed())).text == TEXT
 
 
-def test_what_the_generator_tells_is_kept_apart(generic):
-    tokens = [GeneratorToken("Angus", -0.1, {"Angus": -0.1, "He": -2.5}), GeneratorToken(" Scott.", -0.5)]
-    pieces = [("Angus Scott.", tokens), " Yes."]
-    events = list(generic.watch(iter(pieces), prompted(generic)))
-    report = events[-1].report
-    assert [token["start"] for token in report["generator_tokens"]] == [0, 5]
-    assert report["sources"]["generator_tokens"] == "generator"
-    assert report["sources"]["log_prob"] == "not measured"  # the monitor reads text alone
-    assert report["sources"]["align_score"].startswith("aligner")
-    plain = generic.score(prompted(generic), "Angus Scott. Yes.")
-    assert [s["score"] for s in report["sentences"]] == [s.score for s in plain.sentences]
-
-
-@pytest.mark.parametrize("value", [0.1, math.nan, -math.inf])
-def test_log_probabilities_are_checked(generic, value):
-    with pytest.raises(InputError), generic.watch_text(prompted(generic)) as watch:
-        watch.feed("Yes", [GeneratorToken("Yes", value)])
-
-
 def test_a_response_that_outgrows_the_window(scripted):
     with pytest.raises(PromptError), scripted.watch_text(prompted(scripted), signals=True) as watch:
         for _ in range(20):
@@ -404,7 +383,7 @@ def test_bad_arguments(generic, scripted):
     with pytest.raises(WrongTypeError):
         list(generic.watch([3], prompted(generic)))
     with pytest.raises(WrongTypeError):
-        list(generic.watch([("a", ["a"])], prompted(generic)))
+        list(generic.watch([("a", [])], prompted(generic)))
     with pytest.raises(WrongTypeError, match="watch_async"):
         list(generic.watch(3, prompted(generic)))
     untrained = Monitor(scripted.model, scripted.tokenizer, config=scripted.config)
@@ -464,7 +443,7 @@ def test_a_list_of_pieces_is_stopped_and_checked_as_a_stream_is(recorded):
     events = monitor.watch(list(text), prompted(monitor), stop_below=0.5)
     assert fold(events).text == "Lyon is large. It is in Spain."
     assert len(asked) == 1
-    with pytest.raises(WrongTypeError, match="strings"):
+    with pytest.raises(WrongTypeError, match="string"):
         list(monitor.watch([*text, 5], prompted(monitor)))
 
 
