@@ -4,7 +4,7 @@
 
 The answer is text of the bundled passages, scored with two monitors of the kit's model: ``generic-bundled`` reads text
 alone, ``generation`` lets the model read it too. It is fed piece by piece (with a fixed
-number of sentences scored together, and with the default), as a list of pieces, and as an asynchronous stream
+number of sentences scored together), as a list of pieces, and as an asynchronous stream
 whose pieces are all there. Each way takes turns with one score; prints the seconds of each round and the median ratio.
 """
 
@@ -27,7 +27,7 @@ from syncheck.results import Verified
 
 TEXT_ALONE, WITH_SIGNALS = "generic-bundled", "generation"
 Result = TypeVar("Result")
-Way = Literal["pieces", "list", "asynchronous stream"]
+Way = Literal["list", "asynchronous stream"]
 
 
 def pieces_of(text: str, count: int) -> list[str]:
@@ -36,7 +36,7 @@ def pieces_of(text: str, count: int) -> list[str]:
     return [text[a:b] for a, b in pairwise(bounds)]
 
 
-def watched(monitor: Monitor, prompt: RagPrompt, pieces: Sequence[str], at_once: int | None) -> list[float | None]:
+def watched(monitor: Monitor, prompt: RagPrompt, pieces: Sequence[str], at_once: int) -> list[float | None]:
     """Watch an answer that is fed piece by piece; returns the scores."""
     with monitor.watch_text(prompt, at_once=at_once) as watch:
         for piece in pieces:
@@ -79,8 +79,8 @@ def compare(name: str, text: str, pieces: Sequence[str], rounds: int, way: int |
     ratios, name = [], f"{name}, " + (f"{way} at once" if isinstance(way, int) else way)
 
     def watch() -> list[float | None]:
-        if isinstance(way, int) or way == "pieces":
-            return watched(monitor, prompt, pieces, None if way == "pieces" else way)
+        if isinstance(way, int):
+            return watched(monitor, prompt, pieces, way)
         return (listed if way == "list" else burst)(monitor, prompt, pieces)
 
     for _ in range(rounds + 1):

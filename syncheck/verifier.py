@@ -208,7 +208,7 @@ class Verifier:
         reveal: Reveal = "verified",
         stop_below: float | None = None,
         stop_after: bool = True,
-        at_once: int | None = None,
+        at_once: int = 1,
         passage_ids: Sequence[str] | None = None,
         citations: bool = False,
     ) -> TextWatch:

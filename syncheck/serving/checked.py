@@ -201,7 +201,6 @@ def watch_over(monitor: Monitor | Verifier, request: ChatRequest) -> TextWatch:
     """Begin the watch over an answer without reasoning, whose citations are checked at its end."""
     asked = ("reveal", "stop_below", "stop_after", "passage_ids")
     options: dict[str, Any] = {name: getattr(request, name) for name in asked}
-    options["at_once"] = 1  # an upstream that pauses must not keep back a sentence that is complete
     options["finish"] = verifier_of(monitor).cited
     if isinstance(monitor, Verifier):
         query = monitor.query(question=request.question, passages=request.passages)

@@ -16,43 +16,6 @@ from syncheck.results.types import Query, SentenceScore
 from syncheck.scoring import check_stop_below, first_below
 from syncheck.watching.growing import GrowingText
 
-QUICK = 0.1
-"""A sentence is quick if its source took less than this share of the time that scoring a sentence takes."""
-IN_A_ROW = 3
-"""Number of quick sentences in a row after which further ones wait for each other."""
-
-
-class Pace:
-    """Compares the seconds that a source takes for a sentence with those that scoring one takes.
-
-    Scoring sentences together takes less work. A text that is replayed, or read from a buffer, loses no time by it; a
-    model that writes takes longer for a sentence than its score does, so that waiting would delay what is known.
-    """
-
-    def __init__(self) -> None:
-        self._source = 0.0  # seconds since the last sentence was complete
-        self._scoring = 0.0  # seconds that scoring a sentence took
-        self._in_a_row = 0
-
-    @property
-    def is_quick(self) -> bool:
-        """True while the last sentences, :data:`IN_A_ROW` or more, were quick and the next is not late."""
-        return self._in_a_row >= IN_A_ROW and self._source < QUICK * self._scoring
-
-    def waited(self, seconds: float) -> None:
-        """Add time that the source took for a piece."""
-        self._source += seconds
-
-    def completed(self, sentences: int) -> None:
-        """Count sentences that a piece has completed."""
-        self._in_a_row = self._in_a_row + sentences if self._source < QUICK * self._scoring else 0
-        self._source = 0.0
-
-    def scored(self, sentences: int, seconds: float) -> None:
-        """Note how long it took to score sentences, at least one."""
-        self._scoring = seconds / sentences
-
-
 MOST_TOGETHER = 8
 """Largest number of sentences that are scored together if they have arrived already."""
 MOST_AHEAD = 256
@@ -83,9 +46,7 @@ class TextWatch:
         True ends the answer after that sentence, False before it; only a notice then says that it was written.
     at_once
         Number of sentences that are scored together, at least 1. More take less work, but each sentence is reported
-        later. None scores each sentence as soon as it is complete, unless the text comes at least ten times faster than
-        it is scored, as a replay does: after three such sentences in a row, up to :data:`MOST_TOGETHER` wait for each
-        other, until a piece is late.
+        later.
     passage_ids
         The caller's names for the passages, one for each.
     finish
@@ -111,17 +72,15 @@ class TextWatch:
         reveal: Reveal = "verified",
         stop_below: float | None = None,
         stop_after: bool = True,
-        at_once: int | None = None,
+        at_once: int = 1,
         passage_ids: Sequence[str] | None = None,
         finish: Callable[[Report], Report] | None = None,
     ) -> None:
         check_stop_below(stop_below, has_scores=has_scores)
-        if at_once is not None and (not isinstance(at_once, int) or isinstance(at_once, bool) or at_once < 1):
-            raise InputError(f"at_once must be a whole number of at least 1, or None; found {at_once!r}")
+        if not isinstance(at_once, int) or isinstance(at_once, bool) or at_once < 1:
+            raise InputError(f"at_once must be a whole number of at least 1; found {at_once!r}")
         self._answer = answer
         self._at_once = at_once
-        self._pace = Pace()
-        self._returned = time.perf_counter()  # when the source was last asked for more
         self._waiting = 0  # sentences that are complete and not scored yet
         self._stop_below = stop_below
         self._stop_after = stop_after
@@ -178,19 +137,14 @@ class TextWatch:
         WrongTypeError
             If the piece is not a string.
         """
-        return self._take(deque([piece]), may_wait=True)
+        return self._take(deque([piece]))
 
-    def _take(self, pieces: deque[str], *, may_wait: bool) -> list[ProtocolEvent]:
-        """Take pieces until :data:`MOST_TOGETHER` sentences are complete, and score these; returns the new events.
-
-        Sentences of a text that arrives quickly may wait for the next pieces.
-        """
+    def _take(self, pieces: deque[str]) -> list[ProtocolEvent]:
+        """Take pieces until :data:`MOST_TOGETHER` sentences are complete, and score these; returns the new events."""
         self._require_open()
         answer = self._answer
         known, since = len(self.events), time.perf_counter()
-        self._pace.waited(since - self._returned)
-        complete = self._waiting
-        while pieces and not answer.is_over and self._waiting < max(self._at_once or 1, MOST_TOGETHER):
+        while pieces and not answer.is_over and self._waiting < max(self._at_once, MOST_TOGETHER):
             piece = pieces.popleft()
             if not isinstance(piece, str):
                 raise WrongTypeError(f"a piece must be a string; found {_kind(piece)}")
@@ -200,20 +154,11 @@ class TextWatch:
                 self._writer.retract(scored, "it was reasoning, and no part of the answer")
                 before = 0
             self._writer.append(answer.text[before:])
-        if self._waiting > complete:
-            self._pace.completed(self._waiting - complete)
-        if self._waiting >= self._wanted(may_wait=may_wait):
+        if self._waiting >= self._at_once:
             self._score(since)
         if answer.is_over:
             self.is_over = True
-        self._returned = time.perf_counter()
         return self.events[known:]
-
-    def _wanted(self, *, may_wait: bool) -> int:
-        """Count the complete sentences that are scored now."""
-        if self._at_once is not None:
-            return self._at_once
-        return MOST_TOGETHER if may_wait and self._pace.is_quick else 1
 
     def close(self) -> list[ProtocolEvent]:
         """End the answer and return the last events for a reader; NotReadyError outside the ``with`` block."""
@@ -249,13 +194,12 @@ class TextWatch:
 
     def _score(self, since: float) -> None:
         """Score and report the complete sentences, up to one that falls below ``stop_below``."""
-        count, self._waiting = self._waiting, 0
-        if not count:
+        if not self._waiting:
             return
+        self._waiting = 0
         answer = self._answer
         known, end = len(answer.sentences), answer.sentences[-1].end if answer.sentences else 0
         answer.score(since=since)
-        self._pace.scored(count, time.perf_counter() - since)
         below = first_below(answer.sentences[known:], self._stop_below)
         failing = None if below is None else answer.sentences[known + below]
         if below is not None:
@@ -274,10 +218,9 @@ def watch(stream: Iterable[str], begin: Callable[[], TextWatch]) -> Iterator[Pro
     _require_stream(stream, Iterable, "an iterable of texts; an asynchronous one goes to watch_async")
     try:
         with begin() as watched:
-            is_whole = isinstance(stream, Sequence)
             for pieces in _arrived(stream):
                 while pieces and not watched.is_over:
-                    yield from watched._take(pieces, may_wait=not is_whole)
+                    yield from watched._take(pieces)
                 if watched.is_over:
                     break
             yield from watched.close()
@@ -303,7 +246,7 @@ async def watch_async(stream: AsyncIterable[str], begin: Callable[[], TextWatch]
     try:
         async with begin() as watched:
             while not watched.is_over and await ahead.has_pieces():
-                for event in await asyncio.to_thread(watched._take, ahead.pieces, may_wait=False):
+                for event in await asyncio.to_thread(watched._take, ahead.pieces):
                     yield event
             for event in await watched.close_async():
                 yield event

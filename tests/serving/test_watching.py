@@ -148,66 +148,16 @@ def test_a_sentence_is_told_while_the_text_goes_on(generic):
     assert told[:2] == [0, 0] and sum(told) == 2  # verified, append
 
 
-class Clock:
-    """Seconds that pass only when told, and an aligner for which they do."""
-
-    def __init__(self):
-        self.now = 0.0
-
-    def perf_counter(self):
-        return self.now
-
-    def align(self, passages, claims):
-        self.now += 1.0
-        return WordAligner().align(passages, claims)
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    clock = Clock()
-    monkeypatch.setattr("syncheck.watching.text_watch.time", clock)
-    return clock
-
-
-@pytest.fixture
-def timed(scripted, clock):
-    return Monitor(
-        scripted.model, scripted.tokenizer, config=scripted.config, aggregator=scripted.aggregator, aligner=clock
-    )
-
-
 SENTENCES = ["Lyon is large. ", *["It has a river. "] * 19]
 
 
-def told(watch, clock, seconds):
-    """Number of sentences reported for each piece, of a source that takes seconds for each, and at the end."""
-    counts = []
-    for piece, later in zip(SENTENCES, seconds, strict=True):
-        clock.now += later
-        counts.append(sum(isinstance(event, Verified) for event in watch.feed(piece)))
-    return counts, sum(isinstance(event, Verified) for event in watch.close())
-
-
-@pytest.mark.parametrize("seconds", [0.2, 5.0])
-def test_a_slow_text_is_scored_sentence_by_sentence(timed, clock, seconds):
-    with timed.watch_text(prompted(timed)) as watch:
-        assert told(watch, clock, [seconds] * 20) == ([0, *[1] * 19], 1)
-
-
-def test_sentences_of_a_text_faster_than_its_scores_wait_for_each_other(timed, clock):
-    with timed.watch_text(prompted(timed)) as watch:
-        assert told(watch, clock, [0.01] * 20) == ([0, 1, 1, 1, *[0] * 7, 8, *[0] * 7, 8], 1)
-
-
-def test_no_sentence_waits_when_a_piece_is_late(timed, clock):
-    seconds = [0.01] * 8 + [0.3] + [0.01] * 11
-    with timed.watch_text(prompted(timed)) as watch:
-        assert told(watch, clock, seconds) == ([0, 1, 1, 1, 0, 0, 0, 0, 5, 1, 1, *[0] * 7, 8, 0], 2)
-
-
-def test_sentences_wait_as_asked(timed, clock):
-    with timed.watch_text(prompted(timed), at_once=1) as watch:
-        assert told(watch, clock, [0.01] * 20) == ([0, *[1] * 19], 1)
+@pytest.mark.parametrize(
+    ("options", "counts"), [({}, [0, *[1] * 19, 1]), ({"at_once": 4}, [0, *[0, 0, 0, 4] * 4, 0, 0, 0, 4])]
+)
+def test_sentences_wait_for_each_other_as_asked(scripted, options, counts):
+    with scripted.watch_text(prompted(scripted), **options) as watch:
+        told = [*map(watch.feed, SENTENCES), watch.close()]
+    assert [sum(isinstance(event, Verified) for event in events) for events in told] == counts
 
 
 def test_stopping_below_a_score(scripted):
@@ -373,7 +323,7 @@ def test_bad_arguments(generic, scripted):
         generic.watch_text("a question")
     with pytest.raises(InputError):
         generic.watch_text(prompted(generic), stop_below=1.5)
-    for at_once in (0, 1.5, "2", True):
+    for at_once in (0, 1.5, "2", True, None):
         with pytest.raises(InputError, match="at_once"):
             generic.watch_text(prompted(generic), at_once=at_once)
     with pytest.raises(WrongTypeError, match="iterdecode"), generic.watch_text(prompted(generic)) as watch:
