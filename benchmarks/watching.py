@@ -3,20 +3,19 @@
     python benchmarks/watching.py
 
 The answer is text of the bundled passages, scored with two monitors of the kit's model: ``generic-bundled`` reads text
-alone, ``generation`` lets the model read it too. It is fed piece by piece (with a fixed
-number of sentences scored together), as a list of pieces, and as an asynchronous stream
-whose pieces are all there. Each way takes turns with one score; prints the seconds of each round and the median ratio.
+alone, ``generation`` lets the model read it too. It is fed piece by piece (with a fixed number of sentences scored
+together) and as a list of pieces. Each way takes turns with one score; prints the seconds of each round and the median
+ratio.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from statistics import median
-from typing import Literal, TypeVar, get_args
+from typing import TypeVar
 
 import torch
 from machine import describe_machine
@@ -27,7 +26,6 @@ from syncheck.results import Verified
 
 TEXT_ALONE, WITH_SIGNALS = "generic-bundled", "generation"
 Result = TypeVar("Result")
-Way = Literal["list", "asynchronous stream"]
 
 
 def pieces_of(text: str, count: int) -> list[str]:
@@ -50,19 +48,6 @@ def listed(monitor: Monitor, prompt: RagPrompt, pieces: Sequence[str]) -> list[f
     return [e.score for e in monitor.watch(pieces, prompt) if isinstance(e, Verified)]
 
 
-def burst(monitor: Monitor, prompt: RagPrompt, pieces: Sequence[str]) -> list[float | None]:
-    """Watch an asynchronous stream whose pieces are all there; returns the scores."""
-
-    async def stream() -> AsyncIterator[str]:
-        for piece in pieces:
-            yield piece
-
-    async def watch() -> list[float | None]:
-        return [e.score async for e in monitor.watch_async(stream(), prompt) if isinstance(e, Verified)]
-
-    return asyncio.run(watch())
-
-
 def seconds(run: Callable[[], Result]) -> tuple[float, Result]:
     """Return the processor time of a run, over all threads, and its result."""
     started = time.process_time()
@@ -70,18 +55,16 @@ def seconds(run: Callable[[], Result]) -> tuple[float, Result]:
     return time.process_time() - started, result
 
 
-def compare(name: str, text: str, pieces: Sequence[str], rounds: int, way: int | Way) -> None:
-    """Let one monitor score and watch in turns, and print; a number is that of sentences scored together."""
+def compare(name: str, text: str, pieces: Sequence[str], rounds: int, way: int | None) -> None:
+    """Let one monitor score and watch in turns, and print; ``way`` is the number scored together, None for a list."""
     first = demo_questions()[0]
     text_alone = name == TEXT_ALONE
     monitor = Monitor(*kit_language_model(), aligner=load_aligner("bundled")) if text_alone else load_kit("generation")
     prompt = monitor.prompt(question=first.question, context=first.passages)
-    ratios, name = [], f"{name}, " + (f"{way} at once" if isinstance(way, int) else way)
+    ratios, name = [], f"{name}, " + ("list" if way is None else f"{way} at once")
 
     def watch() -> list[float | None]:
-        if isinstance(way, int):
-            return watched(monitor, prompt, pieces, way)
-        return (listed if way == "list" else burst)(monitor, prompt, pieces)
+        return listed(monitor, prompt, pieces) if way is None else watched(monitor, prompt, pieces, way)
 
     for _ in range(rounds + 1):
         whole, report = seconds(lambda: monitor.score(prompt, text))
@@ -108,7 +91,7 @@ def main(words: Sequence[str] | None = None) -> None:
     text = " ".join(passage for question in demo_questions() for passage in question.passages)[: args.characters]
     print("; ".join(describe_machine("cpu", torch.get_num_threads(), "processor").values()))
     for name in (TEXT_ALONE, WITH_SIGNALS):
-        for way in (*args.at_once, *get_args(Way)):
+        for way in (*args.at_once, None):
             compare(name, text, pieces_of(text, args.pieces), args.rounds, way)
 
 

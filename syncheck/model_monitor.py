@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import torch
@@ -236,7 +237,7 @@ class ModelMonitor(MonitorParts):
 
         ``signals`` and the errors of a prompt are as in :meth:`watch_text`.
         """
-        return watch(stream, lambda: self.watch_text(prompt, signals=signals, **options))
+        return watch(stream, partial(self.watch_text, prompt, signals=signals), **options)
 
     def watch_async(
         self,
@@ -246,10 +247,7 @@ class ModelMonitor(MonitorParts):
         signals: bool = False,
         **options: Any,
     ) -> AsyncIterator[ProtocolEvent]:
-        """Score the answer in an asynchronous stream of text; otherwise as :meth:`watch`.
-
-        Reading continues while a sentence is scored; sentences that arrive meanwhile are scored together.
-        """
+        """Score the answer in an asynchronous stream of text; otherwise as :meth:`watch`."""
         return watch_async(stream, lambda: self.watch_text(prompt, signals=signals, **options))
 
     def score(

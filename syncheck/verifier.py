@@ -258,8 +258,8 @@ class Verifier:
         Parameters
         ----------
         pieces
-            The pieces of an answer. Those of a list or another sequence are all there, so that its sentences are scored
-            together.
+            The pieces of an answer. Of a list or another sequence, eight sentences are scored together, unless
+            ``at_once`` is given.
         passages, question
             As in :meth:`check`.
         **options
@@ -270,7 +270,7 @@ class Verifier:
         ProtocolEvent
             See :mod:`syncheck.results.protocol`; errors are those of :class:`syncheck.watching.TextWatch`.
         """
-        return watch(pieces, lambda: self.watch_text(passages=passages, question=question, **options))
+        return watch(pieces, partial(self.watch_text, passages=passages, question=question), **options)
 
     def watch_async(
         self,
@@ -280,10 +280,7 @@ class Verifier:
         question: str = "",
         **options: Any,
     ) -> AsyncIterator[ProtocolEvent]:
-        """Score the answer in an asynchronous stream of text; otherwise as :meth:`watch`.
-
-        Reading continues while a sentence is scored; sentences that arrive meanwhile are scored together.
-        """
+        """Score the answer in an asynchronous stream of text; otherwise as :meth:`watch`."""
         return watch_async(pieces, lambda: self.watch_text(passages=passages, question=question, **options))
 
     def explain(self, report: Report) -> Report:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from typing import Any
 
 from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.results import Report
@@ -17,9 +17,7 @@ from syncheck.scoring import check_stop_below, first_below
 from syncheck.watching.growing import GrowingText
 
 MOST_TOGETHER = 8
-"""Largest number of sentences that are scored together if they have arrived already."""
-MOST_AHEAD = 256
-"""Largest number of pieces of an asynchronous stream that are read ahead of scoring."""
+"""Number of sentences of a sequence of pieces that are scored together."""
 _NOT_ENTERED = "enter the watch first: with verifier.watch_text(...) as watch"
 
 
@@ -137,23 +135,17 @@ class TextWatch:
         WrongTypeError
             If the piece is not a string.
         """
-        return self._take(deque([piece]))
-
-    def _take(self, pieces: deque[str]) -> list[ProtocolEvent]:
-        """Take pieces until :data:`MOST_TOGETHER` sentences are complete, and score these; returns the new events."""
         self._require_open()
+        if not isinstance(piece, str):
+            raise WrongTypeError(f"a piece must be a string; found {_kind(piece)}")
         answer = self._answer
         known, since = len(self.events), time.perf_counter()
-        while pieces and not answer.is_over and self._waiting < max(self._at_once, MOST_TOGETHER):
-            piece = pieces.popleft()
-            if not isinstance(piece, str):
-                raise WrongTypeError(f"a piece must be a string; found {_kind(piece)}")
-            before, scored = len(answer.text), len(answer.sentences)
-            self._waiting = answer.feed(piece)
-            if len(answer.sentences) < scored:
-                self._writer.retract(scored, "it was reasoning, and no part of the answer")
-                before = 0
-            self._writer.append(answer.text[before:])
+        before, scored = len(answer.text), len(answer.sentences)
+        self._waiting = answer.feed(piece)
+        if len(answer.sentences) < scored:
+            self._writer.retract(scored, "it was reasoning, and no part of the answer")
+            before = 0
+        self._writer.append(answer.text[before:])
         if self._waiting >= self._at_once:
             self._score(since)
         if answer.is_over:
@@ -213,14 +205,15 @@ class TextWatch:
             self._writer.notice(why_stopped(failing, self._stop_below, withheld=not self._stop_after))
 
 
-def watch(stream: Iterable[str], begin: Callable[[], TextWatch]) -> Iterator[ProtocolEvent]:
+def watch(stream: Iterable[str], begin: Callable[..., TextWatch], /, **options: Any) -> Iterator[ProtocolEvent]:  # noqa: ANN401
     """Score a stream of text with the watch that ``begin`` makes; see :meth:`syncheck.Verifier.watch`."""
     _require_stream(stream, Iterable, "an iterable of texts; an asynchronous one goes to watch_async")
+    if isinstance(stream, Sequence):
+        options = {"at_once": MOST_TOGETHER} | options
     try:
-        with begin() as watched:
-            for pieces in _arrived(stream):
-                while pieces and not watched.is_over:
-                    yield from watched._take(pieces)
+        with begin(**options) as watched:
+            for piece in stream:
+                yield from watched.feed(piece)
                 if watched.is_over:
                     break
             yield from watched.close()
@@ -230,82 +223,23 @@ def watch(stream: Iterable[str], begin: Callable[[], TextWatch]) -> Iterator[Pro
             close()
 
 
-def _arrived(stream: Iterable[str]) -> Iterator[deque[str]]:
-    """Yield the pieces that are there: all of a sequence at once, those of another stream one by one."""
-    if isinstance(stream, Sequence):
-        yield deque(stream)
-    else:
-        for piece in stream:
-            yield deque([piece])
-
-
 async def watch_async(stream: AsyncIterable[str], begin: Callable[[], TextWatch]) -> AsyncIterator[ProtocolEvent]:
     """Score an asynchronous stream of text; otherwise as :func:`watch`."""
     _require_stream(stream, AsyncIterable, "an asynchronous iterable of texts; another one goes to watch")
-    ahead = _ReadAhead(stream)
     try:
         async with begin() as watched:
-            while not watched.is_over and await ahead.has_pieces():
-                for event in await asyncio.to_thread(watched._take, ahead.pieces):
+            async for piece in stream:
+                for event in await watched.feed_async(piece):
                     yield event
+                if watched.is_over:
+                    break
             for event in await watched.close_async():
                 yield event
     finally:
-        await ahead.close()
-
-
-class _ReadAhead:
-    """Reader of a stream in a task of its own, while earlier pieces, taken from ``pieces``, are scored."""
-
-    def __init__(self, stream: AsyncIterable[str]) -> None:
-        self.pieces: deque[str] = deque()
-        self._stream = stream
-        self._task: asyncio.Task[None] | None = None
-        self._error: Exception | None = None
-        self._came, self._room = asyncio.Event(), asyncio.Event()
-
-    async def has_pieces(self) -> bool:
-        """Wait for a piece; once all are taken, return False at the end of the stream or raise its error."""
-        if self._task is None:
-            self._task = asyncio.create_task(self._read())
-            self._task.add_done_callback(lambda _: self._came.set())
-        self._room.set()
-        while not self.pieces and not self._task.done():
-            self._came.clear()
-            await self._came.wait()
-        if not self.pieces and self._error is not None:
-            raise self._error
-        return bool(self.pieces)
-
-    async def close(self) -> None:
-        """Stop reading and close the stream."""
-        if self._task is None:
-            await _close(self._stream)
-            return
-        self._task.cancel()
-        await asyncio.wait([self._task])
-        if not self._task.cancelled():
-            self._task.result()  # raises what went wrong in closing
-
-    async def _read(self) -> None:
-        try:
-            async for piece in self._stream:
-                self.pieces.append(piece)
-                self._came.set()
-                while len(self.pieces) >= MOST_AHEAD:
-                    self._room.clear()
-                    await self._room.wait()
-        except Exception as error:
-            self._error = error  # of text that is wanted only if what came before does not stop the answer
-        finally:
-            await _close(self._stream)
-
-
-async def _close(stream: object) -> None:
-    close = getattr(stream, "aclose", None) or getattr(stream, "close", None)
-    closing = close() if close is not None else None
-    if closing is not None:
-        await closing
+        close = getattr(stream, "aclose", None) or getattr(stream, "close", None)
+        closing = close() if close is not None else None
+        if closing is not None:
+            await closing
 
 
 def _require_stream(stream: object, kind: type, expected: str) -> None:

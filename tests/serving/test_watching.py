@@ -374,17 +374,14 @@ def recorded(scripted):
     return Monitor(scripted.model, scripted.tokenizer, **options), asked
 
 
-@pytest.mark.parametrize("kind", ["asynchronous", "list"])
-def test_sentences_that_have_arrived_are_scored_together(recorded, kind):
+def test_sentences_of_a_list_are_scored_together(recorded):
     monitor, asked = recorded
     text = f"{TEXT} " * 5
-
-    async def told():
-        return [event async for event in monitor.watch_async(at_hand(text), prompted(monitor))]
-
-    events = asyncio.run(told()) if kind == "asynchronous" else list(monitor.watch(list(text), prompted(monitor)))
-    assert fold(events).text == text
-    assert [len(claims) for claims in asked] == [MOST_TOGETHER, MOST_TOGETHER, 3, 1]  # the last is known at the end
+    assert fold(monitor.watch(list(text), prompted(monitor))).text == text
+    assert [len(claims) for claims in asked] == [MOST_TOGETHER, MOST_TOGETHER, 4]
+    asked.clear()
+    assert fold(monitor.watch(list(text), prompted(monitor), at_once=10)).text == text
+    assert [len(claims) for claims in asked] == [10, 10]
 
 
 def test_a_list_of_pieces_is_stopped_and_checked_as_a_stream_is(recorded):
