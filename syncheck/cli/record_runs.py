@@ -125,8 +125,8 @@ def _human(row: JsonDict, stream: IO[str]) -> str:
     if "error" in row:
         return printable(f"{_name(row)}\n  error  {row['error']}\n")
     answer, title, colour = answer_of(row), _name(row), wants_colour(stream)
-    stop, message, after = row.get("stop"), row.get("trace", {}).get("message"), answer.after_end
-    return render_sentences(answer.sentences, title=title, stop=stop, message=message, after_end=after, colour=colour)
+    stop, message = row.get("stop"), row.get("trace", {}).get("message")
+    return render_sentences(answer.sentences, title=title, stop=stop, message=message, colour=colour)
 
 
 def _json(row: JsonDict, stream: IO[str]) -> str:

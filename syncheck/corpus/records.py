@@ -160,8 +160,6 @@ class ScoredAnswer:
     sentences: tuple[SentenceScore, ...]
     labels: tuple[bool | None, ...] = ()
     """One for each sentence: True for faithful, None without a label. Empty if nothing is labelled."""
-    after_end: str = ""
-    """What a given answer had after an end-of-text token."""
     reasoning: int = 0
     """Number of characters of reasoning before it, which are not scored."""
     monitor: str | None = None
@@ -185,7 +183,6 @@ def answer_of(row: JsonDict) -> ScoredAnswer:
         "" if identity is None else str(identity),
         record.optional("question", str) or "",
         tuple(map(_sentence, record.objects("sentences"))),
-        after_end=record.optional("after_end", str) or "",
         reasoning=record.optional("reasoning", int) or 0,
         monitor=record.optional("monitor", str),
     )

@@ -168,7 +168,7 @@ def _templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    named = "after_end_words citation_verdicts citation_words contrast_lines decimal message_of no_answer tint"
+    named = "citation_verdicts citation_words contrast_lines decimal message_of no_answer tint"
     environment.filters |= {name: getattr(wording, name) for name in [*named.split(), "verdict", "why"]}
     environment.filters |= {"direction": reading_direction, "counted": counted, "quotation": quotation}
     return environment

@@ -186,11 +186,6 @@ def notes(sentence: SentenceScore) -> tuple[str, ...]:
     return tuple(filter(None, lines))
 
 
-def after_end_words(text: str) -> str:
-    """Say what was not read because it stands after an end-of-text token; empty if nothing was."""
-    return f"not read, after an end-of-text token: “{text}”" if text else ""
-
-
 def reasoning_words(length: int) -> str:
     """Say how much reasoning before an answer was not scored; empty if there is none."""
     return f"reasoning of {counted(length, 'character')} before the answer not scored" if length else ""

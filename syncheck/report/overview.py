@@ -34,7 +34,6 @@ KINDS: tuple[str, ...] = (*VERDICTS, *(status for status in get_args(Status) if 
 """Categories of sentences: verdicts and, for sentences without a score, statuses."""
 
 _STANDS_OUT = 0.75
-_MOST_AFTER_END = 200  # characters shown of the text after the end of an answer
 _DETAILS = ((2000, 400, 5), (1000, 200, 3), (500, 120, 0))
 """Limits on an answer's details, from generous to strict: characters of a sentence, of its evidence, and signals."""
 _DIGITS = 4  # of a score on the page
@@ -199,7 +198,6 @@ class _Data:
 
     def _encoded(self, answer: ScoredAnswer, places: Iterable[int], text: int, evidence: int, signals: int) -> Markup:
         kept, lowest = list(places), answer.lowest
-        after_end = _cut(answer.after_end, min(text, _MOST_AFTER_END))
         row: list[object] = [
             _cut(answer.id, 100),
             _cut(answer.question, 400),
@@ -209,7 +207,7 @@ class _Data:
             int(False in answer.labels),
             len(answer.sentences),
             [self._sentence(answer, i, text, evidence, signals) for i in kept],
-            "; ".join(filter(None, [wording.reasoning_words(answer.reasoning), wording.after_end_words(after_end)])),
+            wording.reasoning_words(answer.reasoning),
         ]
         if len(kept) < len(answer.sentences):
             left = [sentence for i, sentence in enumerate(answer.sentences) if i not in kept]

@@ -70,19 +70,18 @@ def render_sentences(
     title: str,
     stop: str | None = None,
     message: str | None = None,
-    after_end: str = "",
     colour: bool = False,
 ) -> str:
     """Draw the sentences of one answer under a title, as :func:`render_text` does.
 
     ``stop`` says why the answer ended, and ``message`` is what a decoder gave in place of it or of its end; both are
-    None for an answer that was given. ``after_end`` is what a given answer had after an end-of-text token.
+    None for an answer that was given.
     """
     pen = _Pen(colour=colour, width=WIDTH)
     lines = [pen.paint(line, _BOLD) for line in pen.wrap("", title, indent=0)]
     for number, sentence in enumerate(sentences, 1):
         lines += _sentence_lines(number, sentence, pen)
-    lines += _end_lines(sentences, stop, message, after_end, pen)
+    lines += _end_lines(sentences, stop, message, pen)
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -115,7 +114,7 @@ def _answer_lines(answer: Answer, pen: _Pen) -> list[str]:
             first = f"  x  {_number(tried.score)}  {'dropped':<{_WORD}}  "
             lines += [pen.paint(line, _DIM) for line in pen.wrap(first, tried.text, indent=len(first))]
         lines += [] if sentence is None else _sentence_lines(number, sentence, pen)
-    lines += _end_lines(report.sentences, report.stop, None, report.after_end, pen)
+    lines += _end_lines(report.sentences, report.stop, None, pen)
     lowest = report.lowest
     if lowest is not None:
         lines += ["", *_explanation(report.sentences.index(lowest) + 1, lowest, pen)]
@@ -137,11 +136,9 @@ def _sentence_lines(number: int, sentence: SentenceScore, pen: _Pen) -> list[str
     return lines
 
 
-def _end_lines(
-    sentences: Sequence[SentenceScore], stop: str | None, message: str | None, after_end: str, pen: _Pen
-) -> list[str]:
+def _end_lines(sentences: Sequence[SentenceScore], stop: str | None, message: str | None, pen: _Pen) -> list[str]:
     given = None if message is None else f"given instead: “{message.strip()}”"
-    words = [None if sentences else wording.no_answer(stop), given, wording.after_end_words(after_end)]
+    words = [None if sentences else wording.no_answer(stop), given]
     said = "; ".join(word for word in words if word)
     return pen.wrap(" " * 5, f"({said})", indent=5) if said else []
 

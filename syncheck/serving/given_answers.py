@@ -11,7 +11,7 @@ from typing import Any
 from syncheck.base.checks import check_share, check_texts
 from syncheck.monitor import Monitor
 from syncheck.reading import Claim
-from syncheck.report.labels import after_end_words, contrast_lines
+from syncheck.report.labels import contrast_lines
 from syncheck.results import Report
 from syncheck.results.types import SentenceScore
 from syncheck.scoring import falls_below, report_of
@@ -103,8 +103,8 @@ class Guardrail:
     def _reasons(self, report: Report, at_least: float) -> list[str]:
         closed = self.failing == "closed"
         below = [s for s in report.sentences if falls_below(s, at_least) and (closed or is_checked(s))]
-        unread = after_end_words(report.after_end) if closed else ""
-        return [*map(_words, below), *([unread] if unread else [])]
+        unread = [f"not read, after an end-of-text token: “{report.after_end}”"] if closed and report.after_end else []
+        return [*map(_words, below), *unread]
 
     def _whole_answer(self, report: Report, at_least: float) -> list[str]:
         """Say that an answer as a whole does not pass; one without such a score is judged by its sentences alone."""

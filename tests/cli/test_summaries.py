@@ -71,11 +71,6 @@ def test_a_summary_of_nothing():
     assert str(Summary(0.5)) == "0 answers, 0 sentences\n"
 
 
-def test_text_after_an_end_of_text_token_is_shown():
-    drawn = FORMATS["human"](row("a", 0.9) | {"after_end": "It is\nnot."}, PLAIN)
-    assert drawn.endswith("Sentence 0 of a.\n     (not read, after an end-of-text token: “It is not.”)\n")
-
-
 def test_an_answer_as_a_block():
     assert FORMATS["human"](row("a", 0.9, 0.1, None), PLAIN).splitlines() == [
         "a",

@@ -42,14 +42,11 @@ def test_a_text_of_an_end_alone_is_empty(monitor, prompt, end):
     assert (report.response, report.sentences, report.after_end) == ("", (), "")
 
 
-def test_text_behind_the_end_is_told_in_report_page_and_batch(monitor, prompt, end):
+def test_text_behind_the_end_is_told_in_report_and_batch(monitor, prompt, end):
     report = monitor.score(prompt, f"He is a player.{end} No one reads <this>. {end}")
     assert report.to_dict()["after_end"] == "No one reads <this>."
-    assert "(not read, after an end-of-text token: “No one reads <this>.”)" in str(report)
-    assert "(not read, after an end-of-text token: “No one reads &lt;this&gt;.”)" in report.to_html()
     empty, whole = monitor.score_batch([prompt] * 2, [f"{end} More.", "He is a player."])
     assert (empty.response, empty.after_end, whole.after_end) == ("", "More.", "")
-    assert "(empty answer; not read, after an end-of-text token: “More.”)" in str(empty)
 
 
 def test_a_watch_tells_what_it_was_fed_behind_the_end(monitor, prompt, end):

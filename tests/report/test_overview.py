@@ -12,7 +12,7 @@ from syncheck.corpus.records import ScoredAnswer, answer_of
 from syncheck.report.labels import tint
 from syncheck.report.overview import ANSWER_BYTES, KINDS, LabelCurves, Overview
 
-SENTENCES, AFTER_END = 7, 8
+SENTENCES = 7
 """Places in an answer of the script's data."""
 HOSTILE = "</script><script>alert(1)</script><!-- ' \" & \u2028 é"
 
@@ -122,16 +122,6 @@ def test_contrasts_stand_beside_the_sentence():
     assert data["data"][0][SENTENCES][0][-2] == ["passage 1 says “1967”, not “1968”"]
 
 
-def test_text_after_the_end_of_an_answer_is_shown_as_in_a_report():
-    whole, cut = row("a", sentence()), row("b", sentence()) | {"after_end": "He is on the moon."}
-    _, _, data = drawn(whole, cut, row("c", sentence()) | {"after_end": "moon " * 100})
-    assert [one[AFTER_END] for one in data["data"][:2]] == [
-        "",
-        "not read, after an end-of-text token: “He is on the moon.”",
-    ]
-    assert data["data"][2][AFTER_END].endswith("moon moon…”")
-
-
 def test_hostile_text_stays_text():
     hostile = sentence(None, text=HOSTILE, status="failed", evidence=HOSTILE) | {"reason": HOSTILE}
     _, source, data = drawn(row(HOSTILE, sentence(0.5, text=HOSTILE), hostile), title=HOSTILE)
@@ -156,7 +146,7 @@ def test_the_page_runs_its_own_script_alone_and_needs_no_other_file():
 def test_an_answer_takes_at_most_5_kilobytes_and_keeps_its_worst_sentence(text):
     many = [sentence(0.9, text=text, evidence=text) for _ in range(200)]
     many[150] = sentence(0.125, text=f"Worst. {text}", evidence=text)
-    _, source, data = drawn(row("x", *many) | {"after_end": text})
+    _, source, data = drawn(row("x", *many))
     line = source.partition('id="data">[')[2].partition("]</script>")[0]
     assert len(line.encode()) <= ANSWER_BYTES
     total, kept = data["data"][0][6:8]
