@@ -76,7 +76,7 @@ def commands(source: Path, folder: Path) -> list[list[str]]:
     generated = ["--max-new-tokens", "12", "--output", str(folder / "generated.jsonl")]
     return [
         ["score", "--input", str(source), "--output", scored],
-        ["report", scored, "--records", str(source), "--html", page],
+        ["report", scored, "--html", page],
         ["generate", "--input", str(source), *generated],
         ["doctor"],
     ]

@@ -48,7 +48,7 @@ Their modules load no model library until a command runs, so that ``--help`` is 
 EXAMPLES = {
     "demo": "--report report.html",
     "score": "--input answers.jsonl --output scores.jsonl --html report.html --fail-under 0.5",
-    "report": "scores.jsonl --records answers.jsonl --html report.html",
+    "report": "scores.jsonl --html report.html",
     "spans": "--input items --output labelled",
     "spans-score": "--reference labels.jsonl --predictions labelled.jsonl",
     "generate": "--input questions.jsonl --output answers.jsonl --decoder fod --seed 1",

@@ -211,8 +211,8 @@ def decoder(monitor: syncheck.Monitor, name: str, options: dict[str, Any]) -> An
 
 
 def _answer(record: dict[str, Any], report: Report) -> dict[str, Any]:
-    row = {"id": record.get("id"), "response": report.response, "sentences": corpus.sentence_dicts(report)}
-    return row | {"stop": report.stop}
+    row = {"id": record.get("id"), "question": report.prompt.question, "response": report.response}
+    return row | {"sentences": corpus.sentence_dicts(report), "stop": report.stop}
 
 
 def _trace(output: Any) -> dict[str, Any]:

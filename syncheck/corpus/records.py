@@ -158,8 +158,6 @@ class ScoredAnswer:
     question: str
     """Empty if it is not known."""
     sentences: tuple[SentenceScore, ...]
-    labels: tuple[bool | None, ...] = ()
-    """One for each sentence: True for faithful, None without a label. Empty if nothing is labelled."""
     reasoning: int = 0
     """Number of characters of reasoning before it, which are not scored."""
     monitor: str | None = None

@@ -37,8 +37,8 @@ def sentence_dicts(report: Report) -> list[JsonDict]:
 
 def score_row(record: JsonDict, report: Report) -> JsonDict:
     """Make the row of a scored record."""
-    row = {"id": record.get("id"), "monitor": report.monitor, "answer_score": report.answer_score()}
-    row["sentences"] = sentence_dicts(report)
+    row = {"id": record.get("id"), "question": report.prompt.question, "monitor": report.monitor}
+    row |= {"answer_score": report.answer_score(), "sentences": sentence_dicts(report)}
     if reasoning := reasoning_length(report.response, (sentence.start for sentence in report.sentences)):
         row["reasoning"] = reasoning
     return row | ({"after_end": report.after_end} if report.after_end else {})

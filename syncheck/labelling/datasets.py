@@ -117,24 +117,25 @@ def labelled_responses(
 def load_unlabelled(path: str | Path, *, asked: str | Path | None = None) -> list[LabelledResponse]:
     """Read the records of a JSON Lines file without their labels; see :func:`unlabelled_responses`.
 
-    ``asked`` is a file of the records that were answered, from which answers without a question, as ``syncheck score``
-    and ``generate`` write them, get question and passages, by ``id``.
+    ``asked`` is a file of the records that were answered, from which answers without question or passages, as
+    ``syncheck score`` and ``generate`` write them, get both, by ``id``.
     """
     path = Path(path)
     known = {} if asked is None else {str(record.values.get("id")): record for record in read_records(Path(asked))}
 
     def with_question(record: Record) -> Record:
-        if "question" in record.values:
+        lacking = [name for name in ("question", "context") if name not in record.values]
+        if not lacking:
             return record
         if asked is None:
             raise record.error(
                 "missing; an answer of `syncheck generate` or `score` gets question and passages from the records that "
                 "were answered (--records, asked=)",
-                "question",
+                lacking[0],
             )
         answered = known.get(str(record.values.get("id")))
         if answered is None:
-            raise record.error(f"no record of {asked} has this id, and the answer has no question", "id")
+            raise record.error(f"no record of {asked} has this id, and the answer has no {lacking[0]}", "id")
         return replace(record, values={**answered.values, **record.values, "id": str(record.values["id"])})
 
     given = (with_question(record) for record in read_records(path) if asked is None or "error" not in record.values)

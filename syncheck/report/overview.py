@@ -1,4 +1,4 @@
-"""Overview page of many scored answers: shares, distributions, agreement with labels, and the worst answers."""
+"""Overview page of many scored answers: shares, distributions, and the worst answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from typing import get_args
 import numpy as np
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
-from numpy.typing import NDArray
 
 from syncheck.base.records import RefusedRecord
 from syncheck.corpus.records import ScoredAnswer
@@ -37,21 +36,6 @@ _STANDS_OUT = 0.75
 _DETAILS = ((2000, 400, 5), (1000, 200, 3), (500, 120, 0))
 """Limits on an answer's details, from generous to strict: characters of a sentence, of its evidence, and signals."""
 _DIGITS = 4  # of a score on the page
-
-
-@dataclass(frozen=True, slots=True)
-class LabelCurves:
-    """Agreement of scores with labels; each curve is pairs of x and y in [0, 1]."""
-
-    sentences: int
-    """Scored sentences with a label."""
-    auroc: float
-    roc: Sequence[tuple[float, float]]
-    """Share of unfaithful and of faithful sentences that pass a threshold."""
-    reliability: Sequence[tuple[float, float]]
-    """Mean score and share of faithful sentences, by bin of the score."""
-    risk: Sequence[tuple[float, float]]
-    """Share of sentences that are shown, the best first, and share of unfaithful ones among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +83,6 @@ class Overview:
         self.monitors: Counter[str] = Counter()
         self.answers = 0
         self.sentence_histogram, self.answer_histogram = Histogram(), Histogram()
-        self._labels: list[tuple[float, bool]] = []
         self.listed = heapq.nsmallest(MOST_ANSWERS, self._counted(answers), key=lambda answer: _rank(answer.lowest))
 
     def _counted(self, answers: Iterable[ScoredAnswer]) -> Iterator[ScoredAnswer]:
@@ -111,9 +94,6 @@ class Overview:
                 self.sentence_histogram.add(sentence)
             if answer.lowest is not None:
                 self.answer_histogram.add(answer.lowest)
-            if answer.labels:
-                pairs = zip(answer.sentences, answer.labels, strict=True)
-                self._labels += [(s.score, label) for s, label in pairs if s.score is not None and label is not None]
             yield answer
 
     @property
@@ -121,18 +101,11 @@ class Overview:
         """Number of sentences in all answers."""
         return self.kinds.total()
 
-    def labelled(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Collect (N,) scores and (N,) labels, 1 faithful, of the sentences that have both."""
-        scores = np.array([score for score, _ in self._labels], dtype=np.float64)
-        return scores, np.array([label for _, label in self._labels], dtype=np.int64)
-
-    def to_html(
-        self, *, title: str = "Scored answers", curves: LabelCurves | None = None, refused: Sequence[RefusedRecord] = ()
-    ) -> str:
+    def to_html(self, *, title: str = "Scored answers", refused: Sequence[RefusedRecord] = ()) -> str:
         """Draw a complete HTML page that needs no other file and no network.
 
         Figures are drawn here; a script in the page lists, filters and searches the answers. All text is data or
-        escaped. ``curves`` is the agreement with labels, ``refused`` the lines without an answer.
+        escaped. ``refused`` are the lines without an answer.
         """
         data = _Data(self.listed)
         drawn = data.answers()
@@ -146,7 +119,6 @@ class Overview:
             overview=self,
             kinds=[(kind, named.get(kind, kind), self.kinds[kind]) for kind in KINDS if self.kinds[kind]],
             bins=BINS,
-            curves=curves,
             refused=refused,
             data=drawn,
             tables=_safe(tables | {"words": [*data.words], "signals": [*data.signals], "tints": wording.TINTS}),
@@ -204,7 +176,6 @@ class _Data:
             None if lowest is None or lowest.score is None else round(lowest.score, _DIGITS),
             None if lowest is None else KINDS.index(_kind(lowest)),
             sorted({KINDS.index(_kind(s)) for s in answer.sentences}),
-            int(False in answer.labels),
             len(answer.sentences),
             [self._sentence(answer, i, text, evidence, signals) for i in kept],
             wording.reasoning_words(answer.reasoning),
@@ -217,7 +188,6 @@ class _Data:
 
     def _sentence(self, answer: ScoredAnswer, place: int, text: int, evidence: int, signals: int) -> list[object]:
         sentence = answer.sentences[place]
-        label = answer.labels[place] if answer.labels else None
         near, said = sentence.evidence, wording.verdict(sentence)
         return [
             _cut(sentence.text, text),
@@ -227,7 +197,6 @@ class _Data:
             self._word(wording.why(sentence)),
             "" if near is None else _cut(quotation(near.text), evidence),
             None if near is None else round(near.score, _DIGITS),
-            None if label is None else int(label),
             [_cut(line, 120) for line in wording.contrast_lines(sentence)[: max(signals, 1)]],
             self._signals(sentence, signals),
         ]

@@ -241,9 +241,10 @@ def test_options_that_do_not_go_together(source, tmp_path, capsys):
     assert "--output would have no effect" in capsys.readouterr().err and not (tmp_path / "a").exists()
 
 
-def test_answers_of_generate_take_their_questions_from_the_records(tmp_path, capsys):
+@pytest.mark.parametrize("said", [{}, {"question": "How wide?"}], ids=["no question", "question"])
+def test_answers_of_generate_take_question_and_passages_from_the_records(tmp_path, capsys, said):
     answer = {"id": 7, "response": "The bridge has two lanes.", "sentences": [{"text": "It."}], "stop": "end_of_text"}
-    source = write(tmp_path / "answers.jsonl", answer, {"id": 8, "line": 2, "error": "no context"})
+    source = write(tmp_path / "answers.jsonl", answer | said, {"id": 8, "line": 2, "error": "no context"})
     records = write(tmp_path / "questions.jsonl", {"id": 7, "question": "How wide?", "context": "It has two lanes."})
     (response,) = load_unlabelled(source, asked=records)
     assert (response.id, response.question, response.passages) == ("7", "How wide?", ("It has two lanes.",))

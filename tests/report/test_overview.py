@@ -8,11 +8,11 @@ import pytest
 from test_html import Page
 
 from syncheck.base.errors import InputError
-from syncheck.corpus.records import ScoredAnswer, answer_of
+from syncheck.corpus.records import answer_of
 from syncheck.report.labels import tint
-from syncheck.report.overview import ANSWER_BYTES, KINDS, LabelCurves, Overview
+from syncheck.report.overview import ANSWER_BYTES, KINDS, Overview
 
-SENTENCES = 7
+SENTENCES = 6
 """Places in an answer of the script's data."""
 HOSTILE = "</script><script>alert(1)</script><!-- ' \" & \u2028 é"
 
@@ -96,8 +96,8 @@ def test_the_script_is_given_the_worst_first_with_what_it_filters_by():
         ("none", None, ["failed"]),
     ]
     assert data["tables"]["kinds"] == list(KINDS)
-    text, score, _, _, why, evidence, support, label, _, _ = data["data"][0][SENTENCES][0]
-    assert (text, score, evidence, support, label) == ("It is so.", 0.1, "So.", 0.25, None)
+    text, score, _, _, why, evidence, support, _, _ = data["data"][0][SENTENCES][0]
+    assert (text, score, evidence, support) == ("It is so.", 0.1, "So.", 0.25)
     assert data["tables"]["words"][why] == "No passage supports it; nearest is passage 2:"
 
 
@@ -149,7 +149,7 @@ def test_an_answer_takes_at_most_5_kilobytes_and_keeps_its_worst_sentence(text):
     _, source, data = drawn(row("x", *many))
     line = source.partition('id="data">[')[2].partition("]</script>")[0]
     assert len(line.encode()) <= ANSWER_BYTES
-    total, kept = data["data"][0][6:8]
+    total, kept = data["data"][0][5:7]
     assert total == 200
     assert any(one[1] == 0.125 and one[0].startswith("Worst") for one in kept)
 
@@ -160,24 +160,6 @@ def test_more_answers_than_a_page_holds_are_counted_and_the_worst_listed(monkeyp
     assert [one[0] for one in data["data"]] == ["1", "2"]
     assert overview.answers == 3
     assert "2 worst are listed" in Page(source).text("p")
-
-
-def test_curves_are_drawn_where_there_are_labels():
-    line = [(0.0, 0.0), (1.0, 1.0)]
-    curves = LabelCurves(12, 0.75, line, line, line)
-    _, source, _ = drawn(row("a", sentence()), curves=curves)
-    page = Page(source)
-    assert "0.750" in page.text("b")
-    assert page.tags.count("polyline") == 3
-    assert "polyline" not in Page(drawn(row("a", sentence()))[1]).tags
-
-
-def test_labels_of_scored_sentences_are_kept():
-    found = answer_of(row("a", sentence(0.9), sentence(0.2), sentence(None, status="failed"), sentence(0.3)))
-    overview = Overview([ScoredAnswer("a", "Why?", found.sentences, (True, False, True, None))])
-    scores, labels = overview.labelled()
-    assert (scores.tolist(), labels.tolist()) == ([0.9, 0.2], [1, 0])
-    assert '"Why?",0.2,' in overview.to_html()
 
 
 def test_the_bundled_monitor_is_named():
