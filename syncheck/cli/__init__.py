@@ -139,11 +139,9 @@ def check_files(args: argparse.Namespace) -> None:
     for option, path in taken:
         if path.is_file() and _is_standard_output(path):
             raise InputError(f"{option} {str(path)!r} is also where standard output goes; redirect that elsewhere")
-    made = Path(getattr(args, "output", None) or "-")  # by `spans`, if it is a folder
     for name in ("html", "report"):
-        page = getattr(args, name, None)
-        if page is not None and Path(page).parent != made:
-            check_file(f"--{name}", page)
+        if getattr(args, name, None) is not None:
+            check_file(f"--{name}", getattr(args, name))
     for name in ("plot", "curve"):
         if getattr(args, name, None) is not None:
             check_plot(getattr(args, name))

@@ -15,7 +15,6 @@ from syncheck.base.records import Record
 from syncheck.cli.monitors import models_of, read_passages
 from syncheck.cli.options import Options, share, write_json
 from syncheck.cli.record_runs import process
-from syncheck.report import SpanAnswer, render_spans
 from syncheck.results import SpanDetector, SpanItem
 
 _SUFFIXES = (".jsonl", ".md", ".txt")
@@ -37,7 +36,6 @@ def mark_options(add: Options) -> None:
         "the model that wrote the response (mixed)",
     )
     add("--encoder DIR_OR_ID", "for hallurag: a sentence encoder (letter trigrams)")
-    add("--html FILE", "also write an HTML page that shows the answers with their spans")
     group = add.group("an instruct model", "for hallurag: lists wrong spans")
     group.parser.add_argument("--llm", "--asked", metavar="DIR_OR_ID", help="Hugging Face model")
     group("--endpoint URL", "URL of an OpenAI-compatible server, up to /v1")
@@ -65,7 +63,6 @@ def score_options(add: Options) -> None:
     add("--seed SEED = 0")
     add("--output FILE", "also write the table as JSON")
     add("--fail-under IOU", "exit with 1 if the mean IoU is below IOU (0 to 1)", type=share)
-    add("--html FILE", "also write an HTML page with the predicted spans above the annotators'")
 
 
 def mark(args: argparse.Namespace) -> int:
@@ -75,21 +72,15 @@ def mark(args: argparse.Namespace) -> int:
     retriever = _retriever(args)
     replay = spans.TokenReplay(*models_of(args)) if args.method in ("refind", "hallurag") else None
     detector = _DETECTORS[args.method](args, replay)
-    answers: list[SpanAnswer] = []
 
     def work(values: dict[str, Any]) -> dict[str, Any]:
         item, retrieved = spans.span_item(Record(values)), {}
         if retriever is not None and not item.passages:
             item = replace(item, passages=retriever.best(item.question))
             retrieved = {"retrieved_context": list(item.passages)}
-        labels, notes = detector.detect(item), unread(item, replay)
-        if args.html is not None:
-            answers.append(SpanAnswer(item, labels, tuple(f"{key}: {value}" for key, value in notes.items())))
-        return spans.prediction_record(item, labels) | retrieved | notes
+        return spans.prediction_record(item, detector.detect(item)) | retrieved | unread(item, replay)
 
     refused = [one for source, target in pairs for one in process(source, target, work)]
-    if args.html is not None:
-        Path(args.html).write_text(render_spans(answers, method=detector.name, refused=refused), encoding="utf-8")
     return 2 if refused else 0
 
 
@@ -102,9 +93,6 @@ def score(args: argparse.Namespace) -> int:
     table = spans.score_spans(items, predicted, languages=args.languages, draws=args.draws, seed=args.seed)
     sys.stdout.write(f"{table.to_text()}\n")
     write_json(args.output, table.to_dict())
-    if args.html is not None:
-        answers = [SpanAnswer(item, predicted[item.id]) for item in items]
-        Path(args.html).write_text(render_spans(answers, method="the predictions"), encoding="utf-8")
     return int(args.fail_under is not None and not table.mean.iou >= args.fail_under)
 
 

@@ -10,7 +10,6 @@ import hashlib
 import math
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -28,7 +27,6 @@ from syncheck.reading.tags import quotation
 from syncheck.report import labels as wording
 from syncheck.report.labels import VERDICTS, ShadeView, answer_facts, decimal, feature_label, feature_value, shades_of
 from syncheck.results.report import Answer, Case
-from syncheck.results.spans import SpanItem, SpanLabels
 from syncheck.results.types import Citation, SentenceScore, TokenSignals
 from syncheck.spans.words import reading_direction
 
@@ -39,18 +37,6 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 Link = tuple[str, str]
 """Label and anchor of a sentence."""
-
-
-@dataclass(frozen=True, slots=True)
-class SpanAnswer:
-    """An answer with the labels that a detector gave it, and ``notes``, remarks on the measurement.
-
-    The labels of the ``item`` itself, if any, are shown as the annotators'.
-    """
-
-    item: SpanItem
-    labels: SpanLabels
-    notes: tuple[str, ...] = ()
 
 
 def render_html(
@@ -105,36 +91,6 @@ def render_fragment(cases: Sequence[Case]) -> str:
     return render_html(cases, title="", prefix=f"r{digest:08x}-")
 
 
-def render_spans(
-    answers: Sequence[SpanAnswer],
-    *,
-    method: str,
-    title: str = "Which words are wrong",
-    refused: Sequence[RefusedRecord] = (),
-) -> str:
-    """Draw answers with the labels of their characters as a complete HTML page.
-
-    Soft labels are shown as shades, hard labels are underlined, and annotators' labels, if any, come below; question
-    and retrieved texts are next to them. Every text runs in the direction of most of its letters.
-
-    ``method`` is the name of the detector; ``title`` and ``refused`` are as in :func:`render_html`.
-    """
-    views = [_span_view(answer, number, method) for number, answer in enumerate(answers, 1)]
-    languages: dict[str, list[str]] = {}
-    for view in views:
-        languages.setdefault(view["lang"], []).append(view["anchor"])
-    return _render(
-        "spans.html.j2",
-        "",
-        title=title,
-        method=method,
-        answers=views,
-        annotated=any(answer.item.labels is not None for answer in answers),
-        languages=languages,
-        refused=refused,
-    )
-
-
 def render_label_page(data: Mapping[str, Any], *, name: str, title: str = "Label sentences") -> str:
     """Draw a page on which people label sentences; it contains its script, and fetches and sends nothing.
 
@@ -172,24 +128,6 @@ def _templates() -> jinja2.Environment:
     environment.filters |= {name: getattr(wording, name) for name in [*named.split(), "verdict", "why"]}
     environment.filters |= {"direction": reading_direction, "counted": counted, "quotation": quotation}
     return environment
-
-
-def _span_view(answer: SpanAnswer, number: int, method: str) -> dict[str, Any]:
-    """Lay out an answer with its labellings, each with its source, extent and shades; ``lang`` is empty if unknown."""
-    item, labelled = answer.item, []
-    for source, labels in ((method, answer.labels), ("annotators", item.labels)):
-        if labels is not None:
-            shades = shades_of(item.response, labels)
-            marked = sum(len(shade.text) for shade in shades if shade.marked)
-            facts = f"{counted(len(labels.hard), 'span')}, {marked} of {len(item.response)} characters"
-            labelled.append((source, facts, shades))
-    return {
-        "answer": answer,
-        "anchor": f"s{number}",
-        "name": " · ".join(part for part in (item.id, item.lang, item.generator) if part),
-        "lang": item.lang.lower(),
-        "labelled": labelled,
-    }
 
 
 def case_view(case: Case, number: int, *, prefix: str) -> dict[str, Any]:

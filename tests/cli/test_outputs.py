@@ -27,11 +27,8 @@ MODEL = ["--model", str(LLAMA), "--aligner", "none"]
         ["score", "--input", "in.jsonl", "--output", "out.jsonl", "--html", "./out.jsonl"],
         ["score", "--input", "in.jsonl", "--output", "out.jsonl", "--html", "link.html"],
         ["score", "--input", "in.jsonl", "--output", "link.html"],
-        ["spans", "--input", "in.jsonl", "--output", "out.jsonl", "--html", "in.jsonl", "--method", "mark-all"],
-        ["spans", "--input", "folder", "--output", "there", "--html", "folder/a.jsonl", "--method", "mark-all"],
-        ["spans", "--input", "folder", "--output", "there", "--html", "there/a.jsonl", "--method", "mark-all"],
         ["spans-score", "--reference", "in.jsonl", "--predictions", "p", "--output", "in.jsonl"],
-        ["spans-score", "--reference", "in.jsonl", "--predictions", "in.jsonl", "--html", "in.jsonl"],
+        ["spans-score", "--reference", "p", "--predictions", "in.jsonl", "--output", "in.jsonl"],
         ["evaluate", "--data", "in.jsonl", "--output", "in.jsonl"],
         ["evaluate", "--data", "in.jsonl", "--output", "t.svg", "--plot", "t.svg"],
         ["train", "--model", "folder", "--data", "in.jsonl", "--output", "folder"],
@@ -367,3 +364,10 @@ class TestProcesses:
         assert process.returncode == 130
         assert len(shown.strip().splitlines()) == 1
         assert target.read_bytes().endswith(b"\n") and [row["id"] for row in read(target)][:2] == ["r0", "r1"]
+
+
+def test_a_page_needs_a_folder_to_go_to(tmp_path, capsys):
+    source = write(tmp_path / "in.jsonl", record(0))
+    page = tmp_path / "none" / "page.html"
+    assert main(["score", "--input", source, "--output", str(tmp_path / "out"), "--html", str(page)]) == 2
+    assert "--html" in capsys.readouterr().err

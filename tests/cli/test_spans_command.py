@@ -155,24 +155,6 @@ def without_texts(name="x-1"):
     return {key: value for key, value in RECORD.items() if key != "retrieved_context"} | {"id": name}
 
 
-def test_spans_are_drawn_beside_the_annotators(data, tmp_path):
-    out, page = tmp_path / "out", tmp_path / "page.html"
-    assert main(["spans", "--input", str(data), "--output", str(out), "--html", str(page)]) == 0
-    drawn = page.read_text(encoding="utf-8")
-    assert drawn.count('called wrong">1950</span>') == 4  # two answers, each by the detector and by the annotators
-    assert "by mikani-xgb" in drawn
-    scored = tmp_path / "scored.html"
-    command = ["spans-score", "--reference", str(data), "--predictions", str(out), "--html", str(scored)]
-    assert main(command) == 0
-    assert scored.read_text(encoding="utf-8").count('called wrong">1950</span>') == 4
-
-
-def test_a_page_needs_a_folder_to_go_to(data, tmp_path, capsys):
-    command = ["spans", "--input", str(data / "en.jsonl"), "--output", str(tmp_path / "out")]
-    assert main([*command, "--html", str(tmp_path / "none" / "page.html")]) == 2
-    assert "--html" in capsys.readouterr().err
-
-
 def test_texts_are_found_for_records_that_have_none(tmp_path, cached):
     texts = tmp_path / "texts"
     (texts / "more").mkdir(parents=True)
@@ -351,13 +333,11 @@ def test_texts_that_a_model_has_no_room_for_are_said_in_the_record(data, tmp_pat
     )
     source, out = written(tmp_path / "in.jsonl", *records), tmp_path / "out.jsonl"
     command = ["spans", "--method", "refind", "--model", str(LLAMA), "--input", str(source), "--output", str(out)]
-    page = tmp_path / "page.html"
-    assert main([*command, "--html", str(page)]) == 2
+    assert main(command) == 2
     fits, one, none = lines(out)
     assert "left_out" not in fits
     assert one["left_out"] == [0]
     assert one["soft_labels"] == fits["soft_labels"]
-    assert "left_out: [0]" in page.read_text(encoding="utf-8")
     assert (none["id"], none["line"]) == ("none", 3)
     assert "fits" in none["error"]
 
