@@ -115,16 +115,15 @@ def _untrained(items: Sequence[SpanItem], signals: dict[str, TokenSignals]) -> l
         return {item.id: detect(item) if item.id in signals else NOTHING for item in items}
 
     found = [(d.name, {item.id: d.detect(item) for item in items}) for d in (MarkAll(), MarkNone())]
-    for form in ("replay", "mixed"):
-        detector = RefindDetector(measure, form=form)
-        found.append((f"REFIND, {form}, delta 0.2", labels(detector.detect)))
-        ratios = {item.id: detector.ratios(item) for item in measured}
-        adaptive: Labels = {item.id: NOTHING for item in items}
-        for train, held in held_out_folds(measured, by="question"):
-            thresholds = choose_thresholds([measured[i] for i in train], ratios)
-            for item in (measured[i] for i in held):
-                adaptive[item.id] = marked_from(ratios[item.id], thresholds.of(item.lang))
-        found.append((f"REFIND, {form}, delta by language", adaptive))
+    detector = RefindDetector(measure)
+    found.append(("REFIND, delta 0.2", labels(detector.detect)))
+    ratios = {item.id: detector.ratios(item) for item in measured}
+    adaptive: Labels = {item.id: NOTHING for item in items}
+    for train, held in held_out_folds(measured, by="question"):
+        thresholds = choose_thresholds([measured[i] for i in train], ratios)
+        for item in (measured[i] for i in held):
+            adaptive[item.id] = marked_from(ratios[item.id], thresholds.of(item.lang))
+    found.append(("REFIND, delta by language", adaptive))
     words, letters = HalluRagDetector(measure), HalluRagDetector(encoder=LetterEncoder())
     both = HalluRagDetector(measure, encoder=LetterEncoder())
     found.append(("HalluRAG, unlikely words", labels(words.detect)))

@@ -30,11 +30,6 @@ def mark_options(add: Options) -> None:
     add("--model DIR_OR_ID", "for refind and hallurag: a causal language model (the kit's)")
     add("--threshold DELTA", "for refind: mark tokens with a context sensitivity ratio of at least DELTA")
     add("--fit-thresholds PATH", "for refind: choose the thresholds on these labelled items")
-    add(
-        "--form replay|mixed = replay",
-        "for refind: take the log-probabilities without the passages from the replaying model (replay) or from "
-        "the model that wrote the response (mixed)",
-    )
     add("--encoder DIR_OR_ID", "for hallurag: a sentence encoder (letter trigrams)")
     group = add.group("an instruct model", "for hallurag: lists wrong spans")
     group.parser.add_argument("--llm", "--asked", metavar="DIR_OR_ID", help="Hugging Face model")
@@ -125,9 +120,9 @@ def _refind(args: argparse.Namespace, measure: spans.Measure) -> spans.RefindDet
     thresholds = None if args.threshold is None else spans.Thresholds(args.threshold)
     if args.fit_thresholds is not None:
         items = spans.load_span_items(args.fit_thresholds)
-        detector = spans.RefindDetector(measure, form=args.form)
+        detector = spans.RefindDetector(measure)
         thresholds = spans.choose_thresholds(items, {item.id: detector.ratios(item) for item in items})
-    return spans.RefindDetector(measure, thresholds=thresholds, form=args.form)
+    return spans.RefindDetector(measure, thresholds=thresholds)
 
 
 def _hallurag(args: argparse.Namespace, measure: spans.Measure) -> spans.HalluRagDetector:

@@ -34,7 +34,6 @@ from .refind import (
     TokenReplay as TokenReplay,
     cached_reranker as cached_reranker,
     choose_thresholds as choose_thresholds,
-    given_log_prob as given_log_prob,
     load_passages as load_passages,
     marked_from as marked_from,
     refind_prompt as refind_prompt,

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-from syncheck.base.checks import check_choice
 from syncheck.base.errors import InputError, MissingExtraError, PromptError
 from syncheck.base.files import asset_text
 from syncheck.base.pretrained import cached_file, load_pretrained
@@ -28,7 +27,7 @@ from syncheck.reading.evidence import split_passages
 from syncheck.results.spans import SpanItem, SpanLabels, labels_of
 from syncheck.results.types import Floats, TokenSignals
 from syncheck.signals import window_of
-from syncheck.spans.words import normalised, token_char_spans, words_of
+from syncheck.spans.words import normalised, words_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -125,26 +124,22 @@ class Thresholds:
         return self.by_language.get(lang.upper(), self.default)
 
 
-RefindForm = Literal["replay", "mixed"]
-
 _FLOOR = 1e-8
 
 
 class RefindDetector:
     """Detector that marks the characters of tokens whose context sensitivity ratio (CSR) reaches a threshold.
 
-    With the form ``replay``, both log-probabilities are those of the measuring model. With ``mixed``, as in the paper,
-    the one without references is that of the model that wrote the response, from :func:`given_log_prob`. The soft label
-    of a token is CSR / (1 + CSR), which keeps the order. Without passages, the ratio is 1, and every token is marked
-    with the usual thresholds.
+    Both log-probabilities are those of the measuring model; in the paper, the one without references is that of the
+    model that wrote the response. The soft label of a token is CSR / (1 + CSR), which keeps the order. Without
+    passages, the ratio is 1, and every token is marked with the usual thresholds.
     """
 
-    def __init__(self, measure: Measure, *, thresholds: Thresholds | None = None, form: RefindForm = "replay") -> None:
-        check_choice(form, "form", RefindForm)
+    name = "refind-replay"
+
+    def __init__(self, measure: Measure, *, thresholds: Thresholds | None = None) -> None:
         self._measure = measure
         self._thresholds = thresholds or Thresholds()
-        self._form = form
-        self.name = f"refind-{form}"
 
     def detect(self, item: SpanItem) -> SpanLabels:
         """Label a response; see :class:`~syncheck.results.SpanDetector`."""
@@ -154,10 +149,6 @@ class RefindDetector:
         """Compute the ratio of every character, (C,) float64, >= 0: the highest of the tokens that it belongs to."""
         signals = self._measure(item)
         without = signals.log_prob_without_context.astype(np.float64)  # (T,)
-        if self._form == "mixed":
-            sums = np.concatenate([[0.0], np.cumsum(given_log_prob(item))])
-            starts, stops = signals.char_spans.T
-            without = np.where(stops > starts, sums[stops] - sums[starts], np.nan)
         with_context = signals.log_prob.astype(np.float64)
         known = np.isfinite(with_context) & np.isfinite(without)
         ratio = np.divide(with_context, without + _FLOOR, out=np.ones(len(signals)), where=known & (without != -_FLOOR))
@@ -166,26 +157,6 @@ class RefindDetector:
             # The floor turns the sign of a log-probability that is nearly 0.
             highest[start:stop] = np.maximum(highest[start:stop], max(value, 0.0))
         return highest
-
-
-def given_log_prob(item: SpanItem) -> Floats:
-    """Estimate the log-probability of every character from the generator's raw logits, (C,), in nats, <= 0.
-
-    Raw logits lack the normaliser ln sum exp, which differs from step to step. The logit of a token that the model is
-    certain of equals it, so the highest logit of the response is taken as normaliser at all steps: a token's
-    log-probability is its logit minus this value, divided evenly among its characters. An item without logits raises
-    InputError.
-    """
-    if item.tokens is None or item.logits is None or len(item.logits) < len(item.tokens):
-        raise InputError(
-            f"item {item.id!r} lacks model_output_tokens with a logit each, which form 'mixed' needs; use form 'replay'"
-        )
-    spans = token_char_spans(item.response, item.tokens)
-    logits = np.array(item.logits[: len(item.tokens)])
-    log_probs = np.zeros(len(item.response))
-    for (start, stop), value in zip(spans, logits - logits.max(initial=-np.inf), strict=True):
-        log_probs[start:stop] += value / max(1, stop - start)
-    return log_probs
 
 
 def marked_from(ratios: Floats, delta: float) -> SpanLabels:

@@ -1,5 +1,7 @@
 """REFIND on given signals: the ratios and marks are computed by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,6 @@ from syncheck.spans import (
     Thresholds,
     TokenReplay,
     choose_thresholds,
-    given_log_prob,
     marked_from,
     refind_prompt,
 )
@@ -29,8 +30,6 @@ ITEM = SpanItem(
     question="When?",
     response="in 2011.",
     passages=("In 2012.",),
-    tokens=("in", "Ġ2011", "."),
-    logits=(20.0, 15.0, 18.0),
 )
 MEASURED = signals("in 2011.", [[0, 2], [2, 7], [7, 8]], [-1.0, -8.0, -0.1], [-2.0, -4.0, -0.1])
 
@@ -54,27 +53,11 @@ def test_a_language_has_its_own_threshold_whatever_the_case_of_its_code():
     assert RefindDetector(lambda item: MEASURED, thresholds=thresholds).detect(ITEM).hard == ((2, 8),)
 
 
-def test_raw_logits_become_log_probabilities_against_the_surest_token():
-    # 20 is the highest: 0, -5 and -2 nats, shared by 2, 5 and 1 characters.
-    assert given_log_prob(ITEM) == pytest.approx([0, 0, -1, -1, -1, -1, -1, -2])
-
-
-def test_the_mixed_form_divides_by_what_the_generator_gave():
-    other_tokens = signals("in 2011.", [[0, 4], [4, 8]], [-1.0, -10.0], [np.nan, np.nan])
-    ratios = RefindDetector(lambda item: other_tokens, form="mixed").ratios(ITEM)
-    assert ratios == pytest.approx([1 / 2] * 4 + [10 / 5] * 4, abs=1e-6)
-
-
 def test_a_denominator_that_the_floor_makes_zero_leaves_the_ratio_at_one():
-    item = SpanItem(id="1", lang="en", question="?", response="ab", tokens=("a", "b"), logits=(0.0, -1e-8))
-    measured = signals("ab", [[0, 1], [1, 2]], [-1.0, -1.0], [np.nan, np.nan])
-    assert RefindDetector(lambda item: measured, form="mixed").ratios(item).tolist() == [0.0, 1.0]
-
-
-def test_the_mixed_form_needs_a_logit_for_each_token():
-    bare = SpanItem(id="1", lang="en", question="?", response="in 2011.")
-    with pytest.raises(InputError, match="replay"):
-        RefindDetector(lambda item: MEASURED, form="mixed").detect(bare)
+    item = SpanItem(id="1", lang="en", question="?", response="ab")
+    measured = signals("ab", [[0, 1], [1, 2]], [-1.0, -1.0], [0.0, 0.0])
+    measured = replace(measured, log_prob_without_context=np.array([0.0, -1e-8]))
+    assert RefindDetector(lambda item: measured).ratios(item).tolist() == [0.0, 1.0]
 
 
 def test_without_passages_the_ratio_is_one():
@@ -139,8 +122,6 @@ def test_an_item_without_errors_speaks_for_a_threshold_that_marks_nothing_of_it(
 def test_what_cannot_be_is_refused():
     with pytest.raises(InputError, match="threshold"):
         Thresholds(-0.1)
-    with pytest.raises(InputError, match="form"):
-        RefindDetector(lambda item: MEASURED, form="other")
     with pytest.raises(InputError, match="labelled"):
         choose_thresholds([], {})
     with pytest.raises(InputError, match="labels"):
