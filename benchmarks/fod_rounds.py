@@ -17,7 +17,7 @@ from ways import Between, plain, with_aligner
 from workload import Job, Subject, make_job
 
 from fod import FODConfig, FODGenerator, FODOutput
-from fod.draft import continued
+from fod.flare import continued
 from syncheck import RagPrompt
 
 POOL_TOKENS = 4000

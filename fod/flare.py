@@ -211,7 +211,7 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
         return Retrieval(query, tuple(passages)) if any(passage.strip() for passage in passages) else None
 
 
-def _continued(prompt: RagPrompt, token_ids: Sequence[int], text: str) -> RagPrompt:
+def continued(prompt: RagPrompt, token_ids: Sequence[int], text: str) -> RagPrompt:
     """Build a prompt from which an answer continues: the prompt's ids, then those that are written already."""
     return replace(
         prompt,
@@ -242,7 +242,7 @@ class _Draft:
         """Make the session of the next part, after the text so far, under its own prompt, and the plan for it."""
         limit = len(prompt.with_context_ids) + self._room
         check_reach(self._monitor.model, [prompt], limit)
-        return self._monitor.session(_continued(prompt, self.token_ids, self.text)), plan_within(self._plan, limit)
+        return self._monitor.session(continued(prompt, self.token_ids, self.text)), plan_within(self._plan, limit)
 
     @property
     def text(self) -> str:
