@@ -24,7 +24,7 @@ import regex
 from syncheck.base.checks import names_of
 from syncheck.base.files import asset_words
 from syncheck.reading.structure import units
-from syncheck.reading.tables import LONG_WORDS, Cut, number_of_words
+from syncheck.reading.tables import LONG_WORDS, Cut, Unit, number_of_words
 from syncheck.results.types import Query
 from syncheck.text.notation import written_out
 from syncheck.text.sentences import SentenceCutter
@@ -53,6 +53,7 @@ _WORD = regex.compile(
 _MEMBER = re.compile(r"\"[^\"]*\"\s*:")
 _OBJECTS = re.compile(r"\{(?:[^{}]++|\{[^{}]*+\})*+\}"), re.compile(r"\{[^{}]*+\}")
 """JSON objects, those that have others in them first."""
+_OF_STRUCTURE = re.compile(r"[\[{|?#`~<>&\u2500-\u257f]|^\s")
 _ANSWER = re.compile(r"(?:Yes|No)\b")
 """Beginning of an answer, which is read with the question before it."""
 _CJK_SENTENCE = re.compile(r"""[^。！？｡]+(?:[。！？｡][。！？｡"')\]}’”）］｝〉》」』】〕｣]*)?|[。！？｡]+""")
@@ -112,7 +113,8 @@ def split_passages(passages: Sequence[str], *, cut: Cut | None = None) -> list[C
     chunks: list[Chunk] = []
     for index, passage in enumerate(passages):
         title, before = title_of(passage), ""
-        for unit in units(passage, sentences):
+        plain = [Unit(passage, 0, len(passage), is_prose=True)] if _is_plain(passage) else None
+        for unit in plain or units(passage, sentences):
             for sentence in sentences(unit.text) if unit.is_prose else [unit.text]:
                 for piece in filter(None, _parts(sentence.strip())):
                     is_answer = before.endswith("?") and _ANSWER.match(piece) is not None
@@ -121,6 +123,11 @@ def split_passages(passages: Sequence[str], *, cut: Cut | None = None) -> list[C
                     chunks.append(Chunk(index, piece, place, "" if has_title else title))
                     before = piece
     return chunks
+
+
+def _is_plain(passage: str) -> bool:
+    """Tell whether a passage is one line, without any mark that structure has."""
+    return len(passage.splitlines()) == 1 and _OF_STRUCTURE.search(passage) is None
 
 
 def title_of(passage: str) -> str:
