@@ -22,6 +22,7 @@ _MARKED_WORDS, _LABEL_WORDS = 5, 3
 _LEADING_WORDS = 8
 """Largest number of words of what leads in to a list."""
 _PREPOSITIONS = frozenset("about at before by during for from in of on with".split())
+_ASKING = frozenset("how what when where which who why".split())
 _QUOTES = frozenset("\"'\u2018\u2019\u201c\u201d")
 _REPEATED_WORDS = 5
 """Number of times in a row from which a word is repeated as no writer does."""
@@ -61,8 +62,8 @@ def is_label(sentence: str) -> bool:
     Headings are those of Markdown, lines in bold, and up to three words with a colon or, in bold, a full stop: "##
     Overview", "**Key points**", "Side effects:", "**Children.**". A text that may be a short statement ("treatment
     useful"), or have a verb that looks like a plural ("treatment causes symptoms"), is not a heading. So are up to
-    eight words without a verb and with a colon at their end that are in bold or begin with a preposition: "**Prices
-    (peak):**", "For your group on 24 May:".
+    eight words with a colon at their end that ask or announce, or have no verb and are in bold or begin with a
+    preposition: "What happens next:", "Here is the export:", "**Prices (peak):**", "For your group on 24 May:".
     """
     if _leads_in(sentence.strip()):
         return True
@@ -91,6 +92,8 @@ def _leads_in(text: str) -> bool:
     plain, read = text.strip("*_ "), words(re.sub(r"(?<!^)\bMay\b", "", text))  # the month is no verb
     if not plain.endswith(":") or not 0 < len(read) <= _LEADING_WORDS:
         return False
+    if read[0] in _ASKING or (read[0] == "here" and read[1:2] in (["is"], ["are"])):
+        return True
     has_verb = not _WORDS["verbs"].isdisjoint(read) or any(word.endswith(("ed", "ing")) for word in read)
     is_bold = text.startswith(("**", "__")) and text.endswith(("**", "__"))
     return not has_verb and (is_bold or read[0] in _PREPOSITIONS)

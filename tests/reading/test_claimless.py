@@ -36,6 +36,8 @@ CLAIMLESS = [
     "Question 2:",
     "**Prices (peak):**",
     "**Opening hours.**",
+    "What happens next:",
+    "Here is a summary of the export:",
     "**Children.**",
     "For your group on 24 May:",
     "With brown sugar:",
