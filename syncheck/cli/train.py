@@ -181,7 +181,7 @@ def features(args: argparse.Namespace) -> int:
     )
     if measured is None:
         sys.stderr.write(
-            f"shard {args.shard[0]} of {args.shard[1]} is measured; parts of others are missing yet, or damaged, in "
+            f"shard {args.shard[0]} of {args.shard[1]} is measured; parts of others are missing yet in "
             f"{args.output}.parts. The last shard joins them, and so does any that is run again\n"
         )
         return 0

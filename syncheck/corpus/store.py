@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -22,29 +21,27 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
 FORMAT = "syncheck.store.v2"
-_RUN, _DAMAGED = "_run.json", "_damaged-"
-"""Names of other files, with a first character that readers of a folder of Parquet files ignore."""
+_RUN = "_run.json"
+"""Name of the note, with a first character that readers of a folder of Parquet files ignore."""
 _PARTS = "part-*.parquet"
-_REMEDY = "run the command that wrote it again, which puts that right"
-
-logger = logging.getLogger(__name__)
+_REMEDY = "delete it and run the command that wrote it again, which answers its records again"
 
 
 class Store:
     """The rows of a run over a corpus, by record, in a ``folder`` that is made if needed.
 
     A part is written to a temporary file, flushed to the disk and renamed, so that a kill costs only unfinished parts.
-    Its name has a checksum of it and of its run. Opening a store checks every part: one that is damaged, or repeats a
-    record of another, is put aside, and its records count as missing again. ``_run.json`` has the ``facts`` that
-    determine the rows besides the records, by name.
+    Its name has a checksum of it and of its run, and opening a store checks every part. ``_run.json`` has the ``facts``
+    that determine the rows besides the records, by name.
 
     ``pandas.read_parquet(folder)`` reads one row for each record with its ``key``, ``id``, ``source`` and ``line``, its
     ``error`` or null, the ``lowest_score`` of its sentences or null, and ``row``, the JSON that the command writes for
     it. With ``shared``, other processes write parts of their own at the same time; otherwise, unfinished files that a
     killed process left behind are removed.
 
-    A folder of a run with other facts, or of parts without a note of them, raises MismatchError, a damaged note
-    CheckpointError, a folder that cannot be written InputError; without pyarrow, MissingExtraError is raised.
+    A folder of a run with other facts, or of parts without a note of them, raises MismatchError. A damaged note, and a
+    part that is damaged or repeats a record of another, raise CheckpointError, a folder that cannot be written
+    InputError; without pyarrow, MissingExtraError is raised.
     """
 
     def __init__(self, folder: str | Path, facts: Mapping[str, str], *, shared: bool = False) -> None:
@@ -98,31 +95,18 @@ class Store:
 
     def remove(self) -> None:
         """Remove the store once its rows are elsewhere; a folder that has anything else stays."""
-        for pattern in ("part-*", f"{_RUN}*", f"{_DAMAGED}*"):
+        for pattern in ("part-*", f"{_RUN}*"):
             for path in self.folder.glob(pattern):
                 path.unlink(missing_ok=True)
         self.folder.rmdir()
 
     def _index(self) -> None:
         for path in sorted(self.folder.glob(_PARTS)):
-            try:
-                (keys,) = _read(path, self.run, "key")
-                if again := len(keys) - len(set(keys) - self._keys):
-                    raise _DamagedError(f"{path} has {again} records twice, or that another part has")
-                self._parts.append(path.name)
-                self._keys.update(keys)
-            except _DamagedError as error:
-                self._put_aside(path, error)
-
-    def _put_aside(self, path: Path, error: _DamagedError) -> None:
-        aside = path.with_name(f"{_DAMAGED}{path.name}")
-        try:
-            path.replace(aside)
-        except FileNotFoundError:  # another process removed it first
-            return
-        except OSError as reason:
-            raise InputError(f"cannot rename {str(path)!r}, which is damaged: {reason.strerror}") from error
-        logger.warning("%s; put aside as %s, and its records are answered again", error, aside.name)
+            (keys,) = _read(path, self.run, "key")
+            if again := len(keys) - len(set(keys) - self._keys):
+                raise CheckpointError(f"{path} has {again} records twice, or that another part has; {_REMEDY}")
+            self._parts.append(path.name)
+            self._keys.update(keys)
 
 
 def is_stored(folder: str | Path) -> bool:
@@ -167,10 +151,6 @@ def table_of(lines: Sequence[Line], rows: Sequence[JsonDict], keys: Sequence[str
     return pa.table(columns)
 
 
-class _DamagedError(Exception):
-    """A file in the place of a part is not one that a store wrote."""
-
-
 def _run_of(noted: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(noted, sort_keys=True).encode()).hexdigest()
 
@@ -180,31 +160,30 @@ def _checksum(run: str, content: bytes) -> str:
 
 
 def _read(path: Path, run: str, *columns: str) -> list[list[str]]:
-    """Read columns of a part of a run; it must have the checksum of its name."""
+    """Read columns of a part of a run; without the checksum of its name, CheckpointError."""
     import pyarrow as pa
 
     try:
         if not path.is_file():  # a pipe would be waited for
-            raise _DamagedError(f"{path} is not a regular file")
+            raise ValueError("it is not a regular file")
         content = path.read_bytes()
         if not path.stem.endswith(f"-{_checksum(run, content)}"):
-            raise _DamagedError(f"{path} is damaged, or of another run: its checksum is not the one in its name")
+            raise ValueError("its checksum is not the one in its name")
         table = _parquet().read_table(pa.BufferReader(content), columns=list(columns))
         columns_read = [table[name] for name in columns]
         if any(column.type != pa.string() or column.null_count for column in columns_read):
-            raise _DamagedError(f"{path} is not a part of a store")
+            raise ValueError("it is not a part of a store")
         return [column.to_pylist() for column in columns_read]
     except (OSError, KeyError, ValueError, pa.ArrowException) as error:
-        raise _DamagedError(f"{path} cannot be read ({error})") from error
+        raise CheckpointError(f"{path} is damaged, or of another run ({error}); {_REMEDY}") from error
 
 
 def _rows(path: Path, run: str) -> Iterator[tuple[str, JsonDict]]:
+    keys, texts = _read(path, run, "key", "row")
     try:
-        keys, texts = _read(path, run, "key", "row")
         rows = [dict(json.loads(text)) for text in texts]
-    except (_DamagedError, TypeError, ValueError, RecursionError) as error:
-        shown = error if isinstance(error, _DamagedError) else f"{path} is not a part of a store: {error}"
-        raise CheckpointError(f"{shown}; {_REMEDY}") from error
+    except (TypeError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path} is not a part of a store ({error}); {_REMEDY}") from error
     yield from zip(keys, rows, strict=True)
 
 

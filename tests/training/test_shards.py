@@ -116,7 +116,7 @@ def test_stopped_and_started_again_is_never_stopped(monitor, monkeypatch, tmp_pa
     assert opened == [], "a finished file is not measured again"
 
 
-def test_a_part_that_was_cut_short_is_measured_again(monitor, tmp_path):
+def test_a_part_that_was_cut_short_is_measured_again_once_deleted(monitor, tmp_path):
     given = records(4)
     whole, path = tmp_path / "whole.parquet", tmp_path / "x.parquet"
     measured_into(whole, monitor, given)
@@ -124,12 +124,15 @@ def test_a_part_that_was_cut_short_is_measured_again(monitor, tmp_path):
     (part,) = (tmp_path / "x.parquet.parts").glob("part-*.parquet")
     part.write_bytes(part.read_bytes()[:-100])
     part.with_name("part-00001.parquet.unfinished-1").write_bytes(b"PAR1")
+    with pytest.raises(CheckpointError, match=f"(?s){part.name}.*delete it"):
+        measured_into(path, monitor, given)
+    part.unlink()
     measured_into(path, monitor, given)
     assert equal(path, whole)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["whole.parquet", "x.parquet"]
 
 
-def test_a_damaged_part_is_measured_again(monitor, monkeypatch, tmp_path):
+def test_a_damaged_part_is_measured_again_once_deleted(monitor, monkeypatch, tmp_path):
     given = records(4)
     whole, path = tmp_path / "whole.parquet", tmp_path / "x.parquet"
     measured_into(whole, monitor, given)
@@ -139,6 +142,9 @@ def test_a_damaged_part_is_measured_again(monitor, monkeypatch, tmp_path):
     place = before.index(b"Scott")  # in a text, behind the footer's back
     part.write_bytes(before[:place] + b"s" + before[place + 1 :])
     opened = count_replays(monkeypatch)
+    with pytest.raises(CheckpointError, match=f"(?s){part.name}.*delete it"):
+        measured_into(path, monitor, given, shard=(1, 2))
+    part.unlink()
     assert measured_into(path, monitor, given, shard=(1, 2)) is None, "the other shard's part is not there"
     opened.clear()
     measured_into(path, monitor, given)
