@@ -41,8 +41,8 @@ LEFT_OUT = ": left out: "
 """Words of ``features`` about a response that it could not measure, with exit code 2; the others are in its file."""
 
 Scores = dict[str, tuple[float | None, float | None]]
-"""By name, AUROC (None where all sentences are of one kind) and its standard deviation over the seeds (None
-for what is not trained)."""
+"""By name, AUROC (None where all sentences are of one kind) and its standard deviation over the seeds (None for what is
+not trained)."""
 
 
 @dataclass(frozen=True, slots=True)
