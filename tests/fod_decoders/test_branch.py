@@ -335,7 +335,6 @@ class TestExhausted:
         assert (out.report.response, out.marked, out.report.hidden) == (self.TEXT, (1,), ())
 
 
-
 class TestWays:
     def test_no_chance_is_drawn_and_every_way_in_gives_the_same(self):
         fod = decoder({WRONG: 0.6, RIGHT: 0.4})
