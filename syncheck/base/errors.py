@@ -2,7 +2,7 @@
 
 SyncheckError
 ├── InputError (ValueError)           a value the caller passed cannot be used
-│   ├── InsufficientDataError         too few labelled sentences for the request; knows how many more
+│   ├── InsufficientDataError         too few labelled sentences for the request
 │   ├── PromptError                   prompts that are equal, empty or longer than the window
 │   └── RecordError                   one record of a file; knows file, line and field
 ├── WrongTypeError (TypeError)        a value of the wrong type
@@ -57,14 +57,7 @@ class InputError(SyncheckError, ValueError):
 
 
 class InsufficientDataError(InputError):
-    """The labelled sentences are too few, or too often unfaithful.
-
-    ``more_needed`` is how many more would suffice at the observed rate of unfaithful ones; None if no number would.
-    """
-
-    def __init__(self, message: str, *, more_needed: int | None) -> None:
-        super().__init__(message)
-        self.more_needed = more_needed
+    """The labelled sentences are too few, or too often unfaithful."""
 
 
 class PromptError(InputError):

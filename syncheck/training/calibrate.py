@@ -164,8 +164,7 @@ def _guaranteed(scores: Floats, y: NDArray[np.int64], **options: Any) -> RiskCon
     except InsufficientDataError as error:
         raise InsufficientDataError(
             f"{error}; or calibrate without the guarantee (risk=None, --risk none), if you like with a threshold by "
-            "the share of faithful sentences (good_share=0.9, --good-share 0.9)",
-            more_needed=error.more_needed,
+            "the share of faithful sentences (good_share=0.9, --good-share 0.9)"
         ) from error
 
 
@@ -187,8 +186,6 @@ FIRST_SHARE = 0.1
 """Least share of sentences above the strictest threshold, so that more data do not make it stricter."""
 STEPS = 100
 """Each later threshold releases another hundredth of the sentences, or one more."""
-MOST_TOLERATED = 10_000
-"""Number of unfaithful sentences up to which the number of sentences needed is computed."""
 
 
 def choose_risk_controlled_threshold(
@@ -210,8 +207,8 @@ def choose_risk_controlled_threshold(
     breaks the guarantee.
 
     Other shapes and values raise InputError. If not even the strictest threshold satisfies the guarantee,
-    InsufficientDataError says how many more questions, or sentences, would be needed at the observed rate, if any
-    number would suffice, and which risk these support.
+    InsufficientDataError says how many sentences are above it, how many of them are unfaithful, and how many sentences
+    with so many unfaithful ones the guarantee needs.
 
     Notes
     -----
@@ -245,8 +242,14 @@ def choose_risk_controlled_threshold(
         counts = (len(values), released, unfaithful)
         chosen = RiskControlledThreshold(threshold, risk, confidence, *counts, bound, one_per_question)
     if chosen is None:
-        unit = "questions" if one_per_question else "sentences"
-        raise _refusal(values, labels, released, unfaithful, risk, confidence, unit)
+        each = ", one of each question" if one_per_question else ""
+        needed = sentences_needed(unfaithful, risk=risk, confidence=confidence)
+        raise InsufficientDataError(
+            f"no threshold keeps the guarantee of at most {risk:.3g} unfaithful with {confidence:.3g} confidence: of "
+            f"the {released} held-out sentences with the highest scores, out of {len(values)}{each}, {unfaithful} are "
+            f"unfaithful; with {unfaithful} unfaithful it needs {needed}. Label more, or allow a higher risk or "
+            "a lower confidence"
+        )
     return chosen
 
 
@@ -289,57 +292,3 @@ def sentences_needed(unfaithful: int = 0, *, risk: float = 0.05, confidence: flo
     from scipy.stats import nbinom
 
     return int(unfaithful + 1 + nbinom.ppf(confidence, unfaithful + 1, risk))
-
-
-def _refusal(
-    values: Floats, labels: NDArray[np.int64], released: int, unfaithful: int, risk: float, confidence: float, unit: str
-) -> InsufficientDataError:
-    count = len(values)
-    guarantee = f"at most {risk:.3g} unfaithful with {confidence:.3g} confidence"
-    if unfaithful == released == 0:
-        needed = sentences_needed(risk=risk, confidence=confidence)
-        message = f"expected held-out {unit}, found none; {guarantee} needs {needed} at least"
-        return InsufficientDataError(message, more_needed=needed)
-    drawn = "" if unit == "sentences" else ", one of each question"
-    above = f"of the {released} sentences with the highest scores, out of {count}{drawn}, {unfaithful} are unfaithful"
-    more = _more_needed(count, released, unfaithful, risk, confidence)
-    supported = _supported_risk(values, labels, above=risk, confidence=confidence)
-    higher = "" if supported is None else f"allow a higher risk (these labels support {supported:.2f}), or "
-    if more is None:
-        advice = (
-            f", too many for more {unit} like these to help; {higher}improve the scores: train the monitor on labels "
-            "of answers like these, or use a better aligner"
-        )
-    else:
-        advice = (
-            f"; at this rate about {more} more held-out {unit} are needed. Label more, {higher or 'or '}take a lower "
-            "confidence"
-        )
-    return InsufficientDataError(f"no threshold keeps the guarantee of {guarantee}: {above}{advice}", more_needed=more)
-
-
-def _supported_risk(values: Floats, labels: NDArray[np.int64], *, above: float, confidence: float) -> float | None:
-    """Find the lowest risk, in hundredths, that the strictest threshold keeps; None if there is none below 1."""
-    for hundredths in range(math.floor(100 * above) + 1, 100):
-        risk = hundredths / 100
-        kept = values >= next(_sequence(values, risk, confidence))
-        if unfaithful_bound(int((labels[kept] == 0).sum()), int(kept.sum()), confidence=confidence) <= risk:
-            return risk
-    return None
-
-
-def _more_needed(count: int, released: int, unfaithful: int, risk: float, confidence: float) -> int | None:
-    """Count how many more sentences would satisfy the strictest threshold at the observed rate; None if none would."""
-    from scipy.special import betainc
-
-    if unfaithful == released:
-        return None
-    enough = unfaithful
-    if unfaithful:
-        tolerated = np.arange(unfaithful, MOST_TOLERATED)
-        expected_among = tolerated * released // unfaithful
-        kept = np.flatnonzero(betainc(tolerated + 1, expected_among - tolerated, risk) >= confidence)
-        if not len(kept):
-            return None
-        enough = int(tolerated[kept[0]])
-    return math.ceil(sentences_needed(enough, risk=risk, confidence=confidence) * count / released) - count

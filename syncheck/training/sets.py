@@ -230,8 +230,7 @@ class ReleaseCurve:
         if not len(reached):
             raise InsufficientDataError(
                 f"expected a threshold above which {share:g} of the sentences are faithful; found at most "
-                f"{self.good.max():.3f}. Pass a smaller share, or use a monitor that separates them better",
-                more_needed=None,
+                f"{self.good.max():.3f}. Pass a smaller share, or use a monitor that separates them better"
             )
         return float(self.thresholds[reached[0]])
 
