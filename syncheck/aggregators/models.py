@@ -16,7 +16,7 @@ import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
 
-from syncheck.aggregators.trees import Forest
+from syncheck.aggregators.trees import MAX_FEATURES, Forest
 from syncheck.base.errors import CheckpointError, InputError
 from syncheck.base.files import parse_arrays
 from syncheck.results.types import Floats
@@ -28,10 +28,6 @@ MAX_DEPTH = 16
 MAX_VALUE = 1e15
 """Largest absolute number in a network that is read, so that no sum of products overflows."""
 SMALLEST_SCALE = 1e-30
-
-
-MAX_FEATURES = 100_000
-"""Largest number of features that a stored signal may name."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
