@@ -54,6 +54,7 @@ _MEMBER = re.compile(r"\"[^\"]*\"\s*:")
 _OBJECTS = re.compile(r"\{(?:[^{}]++|\{[^{}]*+\})*+\}"), re.compile(r"\{[^{}]*+\}")
 """JSON objects, those that have others in them first."""
 _OF_STRUCTURE = re.compile(r"[\[{|?#`~<>&\u2500-\u257f]|^\s")
+"""Characters of which one is in each line of structure, if that is the only line."""
 _ANSWER = re.compile(r"(?:Yes|No)\b")
 """Beginning of an answer, which is read with the question before it."""
 _CJK_SENTENCE = re.compile(r"""[^。！？｡]+(?:[。！？｡][。！？｡"')\]}’”）］｝〉》」』】〕｣]*)?|[。！？｡]+""")

@@ -11,6 +11,7 @@ their attributes; a dash in a cell is read as "none".
 from __future__ import annotations
 
 import re
+from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -289,24 +290,23 @@ _WRAPPED_CHARACTERS = 30
 def _wrapped(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     """Read prose that a margin has broken, and mail that is quoted, without its marks."""
     depth, text = _unquoted(lines[number].text)
-    read, places = "", list[int]()
+    parts, places = list[str](), array("L")  # what is read, and where each of its characters stands
     stop = number
     while True:
-        line = lines[stop]
-        begin = line.start + (line.text.rindex(text) if text else 0)
-        read, places = read + text, [*places, *range(begin, begin + len(text))]
+        begin = lines[stop].start + (lines[stop].text.rindex(text) if text else 0)
         stop += 1
         after, following = _unquoted(lines[stop].text) if stop < len(lines) else (-1, "")
-        if after != depth or not _is_broken(text, following):
+        is_broken = after == depth and _is_broken(text, following)
+        if is_broken:
+            text = text[:-1] if text[-1] == "-" else f"{text} "
+        parts.append(text)
+        places.extend(range(begin, begin + len(text)))
+        if not is_broken:
             break
-        if text[-1] == "-":
-            read, places = read[:-1], places[:-1]
-        else:
-            read, places = f"{read} ", [*places, places[-1] + 1]
         text = following
     if stop == number + 1 and not depth:
         return None, stop
-    units, at = list[Unit](), 0
+    read, units, at = "".join(parts), list[Unit](), 0
     for sentence in cut(read):
         at = read.index(sentence, at) + len(sentence)
         units.append(Unit(sentence, places[at - len(sentence)], places[at - 1] + 1))
