@@ -124,6 +124,7 @@ def load_unlabelled(path: str | Path, *, asked: str | Path | None = None) -> lis
     known = {} if asked is None else {str(record.values.get("id")): record for record in read_records(Path(asked))}
 
     def with_question(record: Record) -> Record:
+        record = _without_message(record)
         lacking = [name for name in ("question", "context") if name not in record.values]
         if not lacking:
             return record
@@ -140,6 +141,15 @@ def load_unlabelled(path: str | Path, *, asked: str | Path | None = None) -> lis
 
     given = (with_question(record) for record in read_records(path) if asked is None or "error" not in record.values)
     return with_groups(found_in(path, ((record, _unlabelled(record, path.stem)) for record in given)))
+
+
+def _without_message(record: Record) -> Record:
+    """Leave out of an answer what a decoder gave in place of more, as a quotation: the model did not write it."""
+    response, trace = record.values.get("response"), record.values.get("trace")
+    message = trace.get("message") if isinstance(trace, Mapping) else None
+    if not isinstance(response, str) or not isinstance(message, str):
+        return record
+    return replace(record, values={**record.values, "response": response.removesuffix(message).rstrip()})
 
 
 def unlabelled_responses(records: Iterable[Mapping[str, Any]]) -> list[LabelledResponse]:

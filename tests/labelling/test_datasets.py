@@ -286,3 +286,11 @@ def test_a_chat_or_a_passage_that_cannot_be_read_is_refused_with_its_place(wrong
 def test_the_digest_of_records_without_a_chat_stays():
     (record,) = labelled_responses([SPANS])
     assert not {"messages", "messages_without_context", "system"} & json.loads(response_to_json(record)).keys()
+
+
+def test_what_a_decoder_gave_in_place_of_more_is_not_labelled(tmp_path):
+    quoted = " Passage 1 says: \u201cIt opened in 1967.\u201d"
+    record = {"id": "a", "question": "When?", "context": ["It opened in 1967."], "response": f"In 1967.{quoted}"}
+    (one,) = load_unlabelled(write(tmp_path / "fod.jsonl", record | {"trace": {"message": quoted.strip()}}))
+    (same,) = load_unlabelled(write(tmp_path / "greedy.jsonl", record | {"trace": {"sampled_tokens": 4}}))
+    assert (one.response, same.response) == ("In 1967.", record["response"])
