@@ -10,6 +10,7 @@ from upstreams import Upstream, chunks_of, running, sse
 from fod import AbstainGenerator, FODConfig, FODGenerator
 from syncheck import Verifier
 from syncheck.serving.app import create_app
+from syncheck.serving.chat import ServerConfig
 from syncheck.serving.gateway import Gateway
 from syncheck.serving.sources import OwnModel
 from syncheck.testing import WordAligner, scripted_monitor
@@ -97,13 +98,13 @@ def test_the_page_says_what_became_of_citations_and_shows_their_passages(browser
 
 @pytest.mark.parametrize("reveal", ["verified", "immediate"])
 def test_the_page_strikes_what_is_taken_back(browser, monitor, reveal):
-    def stopping(prompt, *, seed, **options):
-        return monitor.stream(prompt, do_sample=False, stop_below=0.5, **options)
+    def plain(prompt, *, seed, **options):
+        return monitor.stream(prompt, do_sample=False, **options)
 
-    source = OwnModel(monitor, {"greedy": stopping}, default="greedy", name="scripted")
-    with running(create_app(source)) as address:
+    source = OwnModel(monitor, {"greedy": plain}, default="greedy", name="scripted")
+    with running(create_app(source, ServerConfig(stop_below=0.5))) as address:
         ask(browser, address, reveal=reveal)
-        browser.wait(f"{STATUSES}.length && !{STATUSES}.some((s) => s.startsWith('writing'))")
+        browser.wait(DONE)
         struck = browser.run("[...document.querySelectorAll('del')].map((d) => d.textContent.trim())")
     assert any(WRONG in text for text in struck) == (reveal == "immediate")
 
