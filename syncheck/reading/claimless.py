@@ -59,10 +59,9 @@ def is_conversation(sentence: str) -> bool:
 def is_label(sentence: str) -> bool:
     """Tell whether a sentence is a short heading that says what follows it and states nothing.
 
-    Headings are those of Markdown, lines in bold, and up to three words with a colon or, in bold, a full stop: "##
-    Overview", "**Key points**", "Side effects:", "**Children.**". A text that may be a short statement ("treatment
-    useful"), or have a verb that looks like a plural ("treatment causes symptoms"), is not a heading. So are up to
-    eight words with a colon at their end that ask or announce, or have no verb and are in bold or begin with a
+    Headings are those of Markdown, lines in bold, and up to three words with a colon: "## Overview", "**Key points**",
+    "Side effects:". A text that may be a short statement ("treatment useful"), or have a verb that looks like a plural
+    ("treatment causes symptoms"), is not a heading. So are up to eight words with a colon at their end that ask or announce, or have no verb and are in bold or begin with a
     preposition: "What happens next:", "Here is the export:", "**Prices (peak):**", "For your group on 24 May:".
     """
     if _leads_in(sentence.strip()):
@@ -71,8 +70,8 @@ def is_label(sentence: str) -> bool:
     if heading is None:
         return False
     named = words(heading["marked"] or heading["label"])
-    is_short = heading["label"] is not None or heading["stop"] is not None
-    if (re.match(r"\#{1,6}\s", sentence.strip()) or is_short) and _is_noun_phrase(named, not is_short):
+    is_heading = heading["label"] is None
+    if (re.match(r"\#{1,6}\s", sentence.strip()) or not is_heading) and _is_noun_phrase(named, is_heading):
         return True
     if (
         not 0 < len(named) <= (_MARKED_WORDS if heading["marked"] else _LABEL_WORDS)
