@@ -59,10 +59,11 @@ def is_conversation(sentence: str) -> bool:
 def is_label(sentence: str) -> bool:
     """Tell whether a sentence is a short heading that says what follows it and states nothing.
 
-    Headings are those of Markdown, lines in bold, and up to three words with a colon: "## Overview", "**Key points**",
-    "Side effects:". A text that may be a short statement ("treatment useful"), or have a verb that looks like a plural
-    ("treatment causes symptoms"), is not a heading. So are up to eight words with a colon at their end that ask or announce, or have no verb and are in bold or begin with a
-    preposition: "What happens next:", "Here is the export:", "**Prices (peak):**", "For your group on 24 May:".
+    Headings are those of Markdown, lines in bold, and up to three words with a colon: "## Overview", "**Key
+    points**", "Side effects:". A text that may be a short statement ("treatment useful"), or have a verb that looks
+    like a plural ("treatment causes symptoms"), is not a heading. So are up to eight words with a colon at their end
+    that ask or announce, or have no verb and are in bold or begin with a preposition: "What happens next:", "Here is
+    the export:", "**Prices (peak):**", "For your group on 24 May:".
     """
     if _leads_in(sentence.strip()):
         return True

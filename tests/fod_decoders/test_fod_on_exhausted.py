@@ -61,10 +61,10 @@ class TestAbstain:
         assert fold(protocol_events(fod.stream(prompt, **options))).text == said
 
     def test_marks_of_bold_type_are_not_quoted(self, monitor):
-        passages = ["**Angus Scott** sings in **Leeds.** He plays.", "Leeds is large."]
+        passages = ["**Angus Scott plays** and sings in Leeds.", "Leeds is large."]
         prompt = monitor.prompt(question="Who is Angus Scott in Leeds?", context=passages)
         _, _, out = run(monitor, prompt, 1.0, 1.0, on_exhausted="quote")
-        assert out.message == "Passage 1 says: \u201cAngus Scott sings in Leeds.\u201d"
+        assert out.message == "Passage 1 says: \u201cAngus Scott plays and sings in Leeds.\u201d"
 
     def test_two_parts_are_quoted_if_they_are_as_relevant(self, monitor):
         passages = ["Angus Scott plays rugby.", "Leeds is large.", "Angus Scott lives here.", "Angus Scott sings."]
