@@ -98,7 +98,7 @@ def quotation(part: str) -> str:
     left = [name for name, _ in tags if name in _BLOCKS.split() and name not in closed]
     text, places = without_markup("<td>" * (cells[:1] == [True]) + part + "".join(f"</{name}>" for name in left))
     if places is None:
-        return part.strip()
+        return re.sub(r"\n[ \t]*>[> \t]*", " ", part.strip())  # of a mail that is quoted
     return " ".join(text.replace(HEADER_RULE, "").split()).removeprefix("- ").strip("| ")
 
 

@@ -428,6 +428,7 @@ def test_true_and_false_state_or_deny_their_key(sentence, earlier, stated):
         ("<tr><th>Ticket</th><th>Price</th></tr>", "Ticket | Price"),
         ("&pound;6.80&nbsp;each<br>from May", "£6.80 each from May"),
         ("| Adult | 6.80 |", "| Adult | 6.80 |"),
+        ("No fee for the first\n> replacement.", "No fee for the first replacement."),
         ("Use the <b> tag if a < b.", "Use the <b> tag if a < b."),
     ],
 )
@@ -485,3 +486,9 @@ def test_a_broken_sentence_is_quoted_with_its_lines():
     passage = "> We do not charge for the first\n> replacement within two years."
     (chunk,) = split_passages([passage], cut=SentenceCutter(("Dr.",)).texts)
     assert chunk.quoted_from([passage]) == "We do not charge for the first\n> replacement within two years."
+
+
+@pytest.mark.parametrize("following", ["1. A towel is needed", "time: two hours"])
+def test_what_begins_an_item_or_a_key_does_not_go_on_with_the_line_above(following):
+    above = "Bring all that you need for a night in the hut,"
+    assert read(f"{above}\n{following}")[0] == above
