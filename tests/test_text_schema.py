@@ -247,7 +247,7 @@ def test_what_no_passage_touches_is_not_contradicted_by_the_aligner(text, verdic
         ("I hope this helps!", "not_a_claim"),
         ("Hope this helps :)", "not_a_claim"),
         ("Let me know if you need more.", "not_a_claim"),
-        ("Here are the lanes of the bridge:", "scored"),
+        ("Here are the lanes of the bridge:", "not_a_claim"),
         ("Here is a summary: the moon is cheese.", "scored"),
         ("Sure, the moon is cheese.", "scored"),
         ("Let me know if it is 5.", "scored"),

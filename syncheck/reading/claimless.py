@@ -92,11 +92,12 @@ def _leads_in(text: str) -> bool:
     plain, read = text.strip("*_ "), words(re.sub(r"(?<!^)\bMay\b", "", text))  # the month is no verb
     if not plain.endswith(":") or not 0 < len(read) <= _LEADING_WORDS:
         return False
-    if read[0] in _ASKING or (read[0] == "here" and read[1:2] in (["is"], ["are"])):
+    is_here = read[0] == "here" and read[1:2] in (["is"], ["are"])
+    if read[0] in _ASKING or (is_here and not re.match(r"\w+ \w+ [A-Z]", plain)):  # of a name more may be said
         return True
     has_verb = not _WORDS["verbs"].isdisjoint(read) or any(word.endswith(("ed", "ing")) for word in read)
     is_bold = text.startswith(("**", "__")) and text.endswith(("**", "__"))
-    return not has_verb and (is_bold or read[0] in _PREPOSITIONS)
+    return not has_verb and (is_here or is_bold or read[0] in _PREPOSITIONS)
 
 
 def is_question(sentence: str) -> bool:
