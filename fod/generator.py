@@ -127,7 +127,8 @@ class FODGenerator(AnswerGenerator[FODOutput]):
             result = steps.value
             yield from show(Progress((result.beam,)))
             report = propose.report(result.beam, stop=result.stop, seconds=time.perf_counter() - started)
-        ids, text, stop = propose.response_ids(result.beam), "", "abstained"
+        ids, end = propose.response_ids(result.beam, self.tokenizer)
+        text, stop = "", "abstained"
         is_stuck = result.stop == "nothing_passed" and result.beam.stop is None
         if is_stuck and self.config.on_exhausted == "abstain":
             text = self.config.message
@@ -138,10 +139,10 @@ class FODGenerator(AnswerGenerator[FODOutput]):
             message = text if not report.response else f" {text.lstrip()}"
             report = replace(report, response=report.response + message, stop=stop)
             added = self.tokenizer(message, add_special_tokens=False)["input_ids"]
-            ids = [*report.tokens.token_ids.tolist(), *added]  # without an end-of-text token before the message
+            ids, end = [*ids, *added], None
             yield NoticeEvent(message, tuple(added))
         return FODOutput(
-            sequences=self._sequences(prompt, ids),
+            sequences=self._sequences(prompt, ids if end is None else [*ids, end]),
             report=report,
             sampled_tokens=propose.sampled_tokens,
             dropped=result.dropped,

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -28,6 +28,9 @@ from syncheck.decoding import (
 )
 from syncheck.results import HiddenSpan
 from syncheck.results.types import Query, SentenceSignals
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 _FIRST_LOOK = 256
 """Number of most likely tokens that are searched first for the nucleus, which is rarely wider."""
@@ -123,6 +126,9 @@ class Written:
     stop: CandidateStop | None
     is_cut_off: bool
     is_cut: bool
+    gap: str = ""
+    """White space with which its text begins: that at the end of the hidden sentence before it, to which its tokens
+    belong."""
 
     @property
     def own(self) -> str:
@@ -138,9 +144,10 @@ class Written:
         """Leave out the last sentence, and the text after the one before."""
         *signals, last = self.signals
         spans = list(self.transcript.char_spans[: len(self.token_ids) - len(last.token_ids)])
-        text = self.own[: spans[-1][1] - spans[0][0]] if spans else ""
+        text = self.own[: len(self.gap) + spans[-1][1] - spans[0][0]] if spans else ""
+        gap = self.gap if spans else ""
         return replace(
-            self, signals=signals, transcript=Transcript(text, spans), token_ids=self.token_ids[: len(spans)]
+            self, signals=signals, transcript=Transcript(text, spans), token_ids=self.token_ids[: len(spans)], gap=gap
         )
 
 
@@ -241,10 +248,13 @@ class SessionProposer(Proposer[C]):
         self._cuts: set[int] = set()  # rows of branches that cut the sentence short
         self.sampled_tokens = 0
 
-    def response_ids(self, beam: Beam) -> list[int]:
-        """Collect the tokens of an answer, with the end-of-text token that ended it."""
-        end = self._written[beam.handles[-1]].end_token if beam.handles else None
-        return [*beam.token_ids, *(() if end is None else (end,))]
+    def response_ids(self, beam: Beam, tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], int | None]:
+        """Collect the tokens of an answer's text, and the end-of-text token that ended it, if one did."""
+        ids = list[int]()
+        for part in (self._written[handle] for handle in beam.handles if handle not in beam.skipped):
+            ids += tokenizer(part.gap, add_special_tokens=False)["input_ids"] if part.gap else ()
+            ids += part.token_ids
+        return ids, self._written[beam.handles[-1]].end_token if beam.handles else None
 
     def report(self, beam: Beam, *, stop: str, seconds: float) -> Report:
         """Build the report of an answer, from the signals kept when its sentences were scored."""
@@ -254,8 +264,10 @@ class SessionProposer(Proposer[C]):
             part = self._written[handle]
             if handle in beam.skipped:
                 hidden += [HiddenSpan(*_size(shown), part.own, part.token_ids)] if part.own else []
-            else:
-                shown.append(part)
+                continue
+            if part.gap:
+                hidden[-1] = replace(hidden[-1], text=hidden[-1].text.removesuffix(part.gap))
+            shown.append(part)
         signals = [sentence for part in shown for sentence in part.signals]
         spans = [span for part in shown for span in part.transcript.char_spans]
         answer = ScoredAnswer(self._watched.scorer, list(beam.sentences), signals)
@@ -296,6 +308,8 @@ class SessionProposer(Proposer[C]):
         shown = _size([self._written[handle] for handle in beam.handles if handle not in beam.skipped])
         spans = row.char_spans[row.start : row.start + len(ids)]
         start, stop = (spans[0][0], spans[-1][1]) if spans else (len(row.text), len(row.text))
+        gap = _gap(beam, row.text, start) if spans else ""
+        start -= len(gap)
         characters, tokens = start - shown[0], row.start - shown[1]
         signals = [
             replace(
@@ -313,7 +327,7 @@ class SessionProposer(Proposer[C]):
         ]
         transcript = Transcript(row.text[start:stop], [(a - characters, b - characters) for a, b in spans])
         cut = self._is_cut_off(index), index in self._cuts
-        return Written(signals, transcript, ids, row.end_token, self._stops[index], *cut)
+        return Written(signals, transcript, ids, row.end_token, self._stops[index], *cut, gap)
 
     def _is_cut_off(self, index: int) -> bool:
         """Tell whether the limit on tokens, or the model's window, has ended a row within a sentence."""
@@ -354,6 +368,14 @@ class SentenceProposer(SessionProposer[FODConfig]):
         if samples is None:
             self._greedy = candidates[0]
         return candidates
+
+
+def _gap(beam: Beam, text: str, start: int) -> str:
+    """Find the white space that must come before a part of a text, so that it does not touch the end of the answer."""
+    is_after_hidden = beam.text and beam.handles[-1] in beam.skipped
+    if not is_after_hidden or beam.text[-1].isspace() or text[start].isspace():
+        return ""
+    return text[len(text[:start].rstrip()) : start]
 
 
 def _size(parts: Sequence[Written]) -> tuple[int, int]:

@@ -6,6 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from copying import QUESTIONS, copying_monitor
+from tokenizers import Regex, Tokenizer, decoders, pre_tokenizers
+from tokenizers.models import BPE
+from transformers import PreTrainedTokenizerFast
 
 from fod import (
     Beam,
@@ -24,7 +27,7 @@ from fod.config import ABSTENTION
 from fod.search import drain
 from syncheck import Monitor, SentenceScore
 from syncheck.base.errors import InputError
-from syncheck.testing import scripted_monitor
+from syncheck.testing import ScriptedModel, scripted_monitor
 from syncheck.text.sentences import SegmenterConfig
 
 QUESTION = "Where is Lyon?"
@@ -43,6 +46,22 @@ def decoder(answers, supports=BAD, kind=RepairConfig, *, in_paragraphs=False, **
     more = {"branches": 4} if kind is RepairConfig else {}
     config = kind(**{"backtrack_threshold": 0.7, "prune_threshold": 0.7, "on_exhausted": "stop", **more, **options})
     return FODGenerator(monitor.model, monitor.tokenizer, monitor, config=config)
+
+
+def _with_tokenizer(fod, text, pattern):
+    """Make the same decoder with a token for each match of a pattern."""
+    split = pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(Regex(pattern), "isolated"), pre_tokenizers.ByteLevel(False, use_regex=False)]
+    )
+    words = [word for word, _ in split.pre_tokenize_str(text)]
+    pieces = dict.fromkeys(["<end>", *sorted(pre_tokenizers.ByteLevel.alphabet()), *words])
+    tokens = Tokenizer(BPE({piece: i for i, piece in enumerate(pieces)}, [], ignore_merges=True))
+    tokens.pre_tokenizer, tokens.decoder = split, decoders.ByteLevel()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=tokens, eos_token="<end>")
+    old = fod.monitor
+    model = ScriptedModel(tokenizer, text)
+    parts = {"aggregator": old.aggregator, "aligner": old.aligner}
+    return FODGenerator(model, tokenizer, Monitor(model, tokenizer, config=old.config, **parts), config=fod.config)
 
 
 def prompt_of(fod):
@@ -299,6 +318,36 @@ class TestHidden:
         shown[hidden.token_start : hidden.token_start + len(hidden.token_ids)] = False
         for name in ("token_ids", "log_prob", "log_prob_without_context", "entropy", "kl"):
             np.testing.assert_allclose(getattr(report.tokens, name), getattr(written.tokens, name)[shown], atol=1e-5)
+
+    LINES = "Lyon is large. It is in Spain.\nIt has two rivers."
+
+    @pytest.mark.parametrize("breaks", ["\n", "\n\n"])
+    @pytest.mark.parametrize("is_one_token", [False, True], ids=["own token", "one token with the full stop"])
+    def test_what_stands_around_it_stays_apart(self, breaks, is_one_token):
+        text = self.LINES.replace("\n", breaks)
+        fod = decoder(text)
+        if is_one_token:
+            fod = _with_tokenizer(fod, text, r" ?\w+|\.\n*|\s+")
+        out = answer(fod)
+        shown = f"Lyon is large.{breaks}It has two rivers."
+        assert out.report.response == shown
+        ids = out.sequences[0, len(prompt_of(fod).with_context_ids) :].tolist()
+        assert fod.monitor.tokenizer.decode(ids, skip_special_tokens=True) == shown
+        for sentence in out.report.sentences:
+            assert shown[sentence.start : sentence.end] == sentence.text
+        (hidden,) = out.report.hidden
+        assert hidden.text == " It is in Spain." and hidden.start == len("Lyon is large.")
+        written = fod.monitor.tokenizer.decode(list(out.report.written_token_ids))
+        assert written == text
+        streamed = [e for e in fod.stream(prompt_of(fod), max_new_tokens=60) if e.type == "sentence"]
+        assert [shown[e.sentence.start : e.sentence.end] for e in streamed] == [s.text for s in out.report.sentences]
+
+    def test_white_space_that_stands_already_is_not_doubled(self):
+        for text, shown in [
+            ("Lyon is large.\nIt is in Spain.\nIt has two rivers.", "Lyon is large.\nIt has two rivers."),
+            ("It is in Spain.\nIt has two rivers.", "It has two rivers."),
+        ]:
+            assert answer(decoder(text)).report.response == shown
 
     def test_when_the_skips_are_spent_the_answer_ends(self):
         text = "It is in Spain. It is in Peru. It is in France."
