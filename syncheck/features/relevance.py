@@ -133,12 +133,13 @@ class Asked:
         )
 
     def _joined(self, quotes: Mapping[int, str]) -> str:
-        """Join quotations of one passage in its order: rows under one header, others with an ellipsis between them."""
+        """Join quotations of one passage in its order: rows under one header, others with an ellipsis between."""
         (last, text), *others = quotes.items()
         for number, quote in others:
-            header, _, rest = quote.partition("\n" if quote.startswith("|") else ELLIPSIS)
+            between = "\n" if "\n" in quote else ELLIPSIS
+            header, _, rest = quote.partition(between)
             if rest and text.startswith(header):
-                text += ("\n" if quote.startswith("|") else ELLIPSIS) + rest
+                text += between + rest
             else:
                 beside = number == last + 1 and self._index.chunks[number].place is None
                 text += (" " if beside else ELLIPSIS) + quote
@@ -182,8 +183,25 @@ class Asked:
             rows = rows if len(rows) <= MOST_ROWS and all(row.startswith("|") for row in rows) else [quote]
             return "\n".join(filter(None, [header, *rows]))
         item = _LISTED.sub("", quote)
-        heading = chunk.text.removesuffix(item).rstrip(": ") if chunk.text.endswith(item) else ""
+        if not chunk.text.endswith(item):
+            header = "" if quote.startswith('"') else self._header(number)  # JSON has none
+            return f"{header}\n{quote}" if header else quote
+        heading = chunk.text.removesuffix(item).rstrip(": ")
         return f"{heading}{ELLIPSIS}{item}" if heading else quote
+
+    def _header(self, number: int) -> str:
+        """Find the line above a row and its neighbours that is no chunk, since its cells are read with each row."""
+        chunk = self._index.chunks[number]
+        own = [one for one in self._index.chunks if one.passage == chunk.passage]
+        starts = {one.place[0] for one in own if one.place}
+        start = chunk.place[0] if chunk.place else 0
+        while start:
+            above = self._index.passages[chunk.passage][:start].rstrip("\n")
+            start = above.rfind("\n") + 1
+            if start not in starts:
+                line = above[start:].strip()
+                return "" if any(line in one.text for one in own) else line
+        return ""
 
     def relevance(self, sentence: str) -> float:
         """Compute P(gives some of what was asked), in [0, 1]."""

@@ -53,6 +53,8 @@ _WORD = regex.compile(
 _MEMBER = re.compile(r"\"[^\"]*\"\s*:")
 _OBJECTS = re.compile(r"\{(?:[^{}]++|\{[^{}]*+\})*+\}"), re.compile(r"\{[^{}]*+\}")
 """JSON objects, those that have others in them first."""
+_VALUES = re.compile(r"[^\s\"',:{}\[\]]+")
+"""Words of JSON, which may have no white space."""
 _OF_STRUCTURE = re.compile(r"[\[{|?#`~<>&\u2500-\u257f]|^\s")
 """Characters of which one is in each line of structure, if that is the only line."""
 _ANSWER = re.compile(r"(?:Yes|No)\b")
@@ -99,7 +101,7 @@ def object_around(passage: str, start: int, end: int) -> str:
     """
     for pattern in _OBJECTS:
         around = next((m[0] for m in pattern.finditer(passage) if m.start() < start and end < m.end()), "")
-        if 0 < number_of_words(around) <= LONG_WORDS and len(around) <= MAX_CHUNK_CHARACTERS:
+        if 0 < len(_VALUES.findall(around)) <= LONG_WORDS and len(around) <= MAX_CHUNK_CHARACTERS:
             return around
     return ""
 

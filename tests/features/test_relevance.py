@@ -100,6 +100,26 @@ def test_a_row_is_quoted_with_its_header_and_a_value_with_its_object():
     assert quoted("Where is the tile cutter?", json.dumps(stock)) == '"item": "tile cutter"'
 
 
+@pytest.mark.parametrize("between", [",", "\t", "     "])
+def test_rows_without_bars_are_quoted_with_their_header_too(between):
+    lines = [
+        between.join(row)
+        for row in (["Ticket", "Adult", "Child"], ["Single", "6.50", "3.20"], ["Day", "11.00", "5.50"])
+    ]
+    table = "\n".join(lines)
+    question = "How much is a day ticket for a child?"
+    assert quoted(question, table) == f"{lines[0]}\n{lines[2]}"
+    assert quoted(question, f"Prices of the lido\n\n{table}") == f"{lines[0]}\n{lines[2]}"
+    assert quoted("How much is a ticket for a child, single or day?", table, count=2) == table
+
+
+def test_an_object_without_white_space_is_quoted_if_it_has_few_words():
+    port = {"name": "gateway", "port": 8443}
+    ports = {"services": [port, *({"name": f"indexer {n}", "port": n} for n in range(20))]}
+    compact = json.dumps(ports, separators=(",", ":"))
+    assert quoted("Which port does the gateway have?", compact) == json.dumps(port, separators=(",", ":"))
+
+
 def test_rows_and_objects_that_have_as_much_are_quoted_together():
     table = "| Hut | Beds | Stove |\n|---|---|---|\n| Elm | 4 | yes |\n| Oak | 6 | no |"
     assert quoted("Which hut has a stove?", table) == table.replace("|---|---|---|\n", "")
