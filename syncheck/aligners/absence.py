@@ -55,7 +55,7 @@ def absence_in(sentence: str, question: str) -> Absence | None:
     parts = [part for part in _ENGLISH["but"].split(stated) if part.strip()]
     for number, part in enumerate(parts):
         matches = (form.search(part) for _, form in _of_kind("form"))
-        named = next((next(filter(None, match.groups())) for match in matches if match is not None), "")
+        named = next((" ".join(filter(None, match.groups())) for match in matches if match is not None), "")
         if not named and _ENGLISH["generic"].search(part) is None:
             continue
         rest = ". ".join(other for other in (*parts[:number], *parts[number + 1 :]) if len(other.split()) > 2)

@@ -252,14 +252,15 @@ def _stated(leaf: Leaf) -> Leaf:
 def statement(sentence: str) -> str:
     """Strip a sentence of list numbers, citation marks and phrases such as "According to passage 2,".
 
-    A sentence that consists only of these is returned as it is. Results are cached for repeated use.
+    A sentence that consists only of these, or speaks of no passage ("None of the passages says ..."), is returned as it
+    is. Results are cached for repeated use.
 
     Examples
     --------
     >>> statement("1. According to passage 2, the bridge opened in 1967 [3].")
     'the bridge opened in 1967 .'
     """
-    rest = _without_asides(sentence)
+    rest = "" if PATTERNS["none"].match(sentence) else _without_asides(sentence)
     return rest if re.search(r"\w", rest) else sentence
 
 

@@ -19,9 +19,11 @@ HEADING = re.compile(r"\s*#{1,6}\s")
 KEY_VALUE = re.compile(
     r"(?:[-*\u2022]\s+)?(?:\*\*|__)?(?P<key>[^\W_][^:.?!|]{0,40}?)(?:\*\*|__)?:(?:\*\*|__)?\s+(?P<value>\S.*)"
 )
+_YES, _NO = "\u2713\u2714\u2611\u2705", "\u2717\u2718\u2612\u274c"
 _ITEM = re.compile(
     r"(?P<indent>[ \t]*)"
-    r"(?P<mark>[-*+\u2022\u25e6\u25aa]|\d{1,3}[.)]|[a-z][.)]|\((?:\d{1,2}|[a-z]|[ivx]{2,4})\))"
+    rf"(?P<mark>[{_YES}{_NO}]\ufe0f?"
+    r"|[-*+\u2022\u25e6\u25aa]|\d{1,3}[.)]|[a-z][.)]|\((?:\d{1,2}|[a-z]|[ivx]{2,4})\))"
     r"[ \t]+(?P<item>\S.*)"
 )
 
@@ -32,12 +34,16 @@ def is_item(line: str) -> bool:
 
 
 def read_list(lines: Sequence[Line], number: int, cut: Cut) -> Part:
-    """Read short items with the headings that they stand under, and items of an inner list with those above them."""
+    """Read short items with the headings that they stand under, and items of an inner list with those above them.
+
+    Items with a tick or a cross for their mark are read as "item: yes" or "item: no".
+    """
     items = _items_from(lines, number)
     stop = number + max(1, sum(len(item.lines) for item in items))
     heading = heading_above(lines, number) if items else ""
     is_flat = all(own.indent <= before.indent for before, own in pairwise(items))
-    if not heading and is_flat and all(len(item.lines) == 1 for item in items):
+    is_plain = all(len(item.lines) == 1 and item.mark[0] not in _YES + _NO for item in items)
+    if not heading and is_flat and is_plain:
         return None, stop
     outer: list[tuple[int, str]] = []
     read: list[Unit] = []
@@ -48,7 +54,9 @@ def read_list(lines: Sequence[Line], number: int, cut: Cut) -> Part:
         if heading and (before or (number_of_words(item.text) <= HEADED_WORDS and not item.mark[0].isalnum())):
             before.insert(0, heading)
         first, last = item.lines[0], item.lines[-1]
-        if before or first is not last:
+        if item.mark[0] in _YES + _NO:
+            read.append(Unit(": ".join([*before, item.text]), first.start, last.end))
+        elif before or first is not last:
             read += [Unit(": ".join([*before, sentence]), first.start, last.end) for sentence in cut(item.text)]
         else:
             read.append(Unit(first.text, first.start, first.end, is_prose=True))
@@ -84,6 +92,8 @@ def _items_from(lines: Sequence[Line], number: int) -> list[_Item]:
             items[-1].lines.append(line)
         else:
             break
+    for item in items:
+        item.text += ": yes" if item.mark[0] in _YES else ": no" if item.mark[0] in _NO else ""
     return items
 
 
