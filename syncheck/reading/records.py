@@ -222,6 +222,7 @@ def _is_name(value: _Value) -> bool:
 
 _ENTRY = re.compile(r"(?P<indent> *)(?P<dash>- +)?(?P<key>[\w./-]+|\"[^\"]+\"):(?:\s+(?P<value>\S.*))?")
 _LISTED = re.compile(r"(?P<indent> *)- +(?P<value>\S.*)")
+_COMMENT = re.compile(r"\s*#\s")
 _LONGEST_PLAIN = 12
 _Entry = tuple[int, str | None, str, int, int, bool]
 """Indent, key, value, its characters, and whether it opens an item of a list."""
@@ -231,9 +232,11 @@ def yaml_leaves(lines: Iterable[tuple[str, int]]) -> tuple[list[Leaf] | None, in
     """Read the YAML that begins with the first of some lines, given with their places, and count its lines.
 
     Only what nests is YAML: at least two keys, and one with values on lines of their own. The leaves of other lines
-    are None.
+    are None. Objects with plain values in a list are worded as rows of a table, as in JSON; a comment on a line of its
+    own is a leaf without a path.
     """
     entries: list[_Entry] = []
+    comments: list[Leaf] = []
     stop = 0
     for text, start in lines:
         text = text.rstrip()
@@ -244,6 +247,8 @@ def yaml_leaves(lines: Iterable[tuple[str, int]]) -> tuple[list[Leaf] | None, in
             entries.append((indent, entry["key"].strip('"'), value, start, start + len(text), bool(entry["dash"])))
         elif listed is not None and entries and len(listed["value"].split()) <= _LONGEST_PLAIN:
             entries.append((len(listed["indent"]), None, listed["value"], start, start + len(text), False))
+        elif entries and _COMMENT.match(text):
+            comments.append(Leaf("", text.strip(), start, start + len(text)))
         elif stop or text != "---":
             break
         stop += 1
@@ -251,14 +256,17 @@ def yaml_leaves(lines: Iterable[tuple[str, int]]) -> tuple[list[Leaf] | None, in
     opens = any(not one[2] and (other[0] > one[0] or other[1] is None) for one, other in pairwise(entries))
     if len(keys) < 2 or not opens or not any(entry[2] for entry in keys) or entries[0][5]:
         return None, stop
-    return _paths(entries), stop
+    return sorted([*_paths(entries), *comments], key=lambda leaf: leaf.start), stop
 
 
 def _paths(entries: Sequence[_Entry]) -> list[Leaf]:
     leaves: list[Leaf] = []
     above: list[tuple[int, str]] = []
     counts: dict[tuple[str, ...], int] = {}
+    worded = 0  # entries that are in a row already
     for number, (indent, key, value, start, end, is_first) in enumerate(entries):
+        if number < worded:
+            continue
         while above and (above[-1][0] > indent or (above[-1][0] == indent and key is not None)):
             above.pop()
         if is_first:
@@ -267,6 +275,13 @@ def _paths(entries: Sequence[_Entry]) -> list[Leaf]:
             outer = tuple(name for _, name in above if not name.isdigit())
             above = [one for one in above if not (one[1].isdigit() and one[0] == indent - 1)]
             counts[outer] = counts.get(outer, 0) + 1
+            row = _row_from(entries, number)
+            worded = number + len(row)
+            if row:
+                columns, cells = [str(one[1]) for one in row], [one[2] for one in row]
+                texts = row_as_texts(columns, cells, of=" ".join(name for _, name in above))
+                leaves += (Leaf("", text, start, row[-1][4]) for text in texts)
+                continue
             if _is_several(entries, number):
                 above.append((indent - 1, str(counts[outer])))
         path = " ".join(name for _, name in above)
@@ -281,6 +296,15 @@ def _paths(entries: Sequence[_Entry]) -> list[Leaf]:
         if key is not None and not value:
             above.append((indent, key))
     return leaves
+
+
+def _row_from(entries: Sequence[_Entry], number: int) -> Sequence[_Entry]:
+    """Find the entries of the object that begins with one; none unless it has several values, all short and plain."""
+    indent = entries[number][0]
+    after = takewhile(lambda one: one[0] >= indent and not (one[5] and one[0] == indent), entries[number + 1 :])
+    row = [entries[number], *after]
+    is_plain = all(one[0] == indent and one[1] and one[2] and number_of_words(one[2]) <= LONG_WORDS for one in row)
+    return row if is_plain and len(row) > 1 else []
 
 
 def _is_several(entries: Sequence[_Entry], number: int) -> bool:

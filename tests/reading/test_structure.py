@@ -257,8 +257,8 @@ def test_a_short_key_with_its_value_is_read_with_the_headings_that_it_stands_und
         (
             YAML,
             [
-                *("server port: 8080", "server hosts: a.example; b.example", "users 1 name: ann", "users 1 age: 4"),
-                *("users 2 name: bob", "users 2 age: 5", "debug: false"),
+                *("server port: 8080", "server hosts: a.example; b.example"),
+                *("ann (users name) has age 4.", "bob (users name) has age 5.", "debug: false"),
             ],
         ),
         (
