@@ -276,21 +276,19 @@ def _paths(entries: Sequence[_Entry]) -> list[Leaf]:
             above = [one for one in above if not (one[1].isdigit() and one[0] == indent - 1)]
             counts[outer] = counts.get(outer, 0) + 1
             row = _row_from(entries, number)
-            worded = number + len(row)
             if row:
-                columns, cells = [str(one[1]) for one in row], [one[2] for one in row]
-                texts = row_as_texts(columns, cells, of=" ".join(name for _, name in above))
-                leaves += (Leaf("", text, start, row[-1][4]) for text in texts)
+                leaves += _worded(row, of=" ".join(name for _, name in above))
+                worded = number + len(row)
                 continue
             if _is_several(entries, number):
                 above.append((indent - 1, str(counts[outer])))
         path = " ".join(name for _, name in above)
         after = entries[number + 1 : number + 2]
-        if key is None and leaves and leaves[-1].path == path and entries[number - 1][1] is None:
-            last = leaves.pop()
-            leaves.append(Leaf(path, f"{last.value}; {value}", last.start, end))
-        elif key is None:
-            leaves.append(Leaf(path, value.strip("\"'"), start, end))
+        if key is None:
+            is_next = number > 0 and entries[number - 1][1] is None and leaves[-1].path == path
+            last = leaves.pop() if is_next else None
+            said = value.strip("\"'") if last is None else f"{last.value}; {value}"
+            leaves.append(Leaf(path, said, start if last is None else last.start, end))
         elif value or not after or (after[0][0] <= indent and after[0][1] is not None and not after[0][5]):
             leaves.append(Leaf(f"{path} {key}".strip(), value or "null", start, end))
         if key is not None and not value:
@@ -305,6 +303,11 @@ def _row_from(entries: Sequence[_Entry], number: int) -> Sequence[_Entry]:
     row = [entries[number], *after]
     is_plain = all(one[0] == indent and one[1] and one[2] and number_of_words(one[2]) <= LONG_WORDS for one in row)
     return row if is_plain and len(row) > 1 else []
+
+
+def _worded(row: Sequence[_Entry], *, of: str) -> list[Leaf]:
+    texts = row_as_texts([str(key) for _, key, *_ in row], [value for _, _, value, *_ in row], of=of)
+    return [Leaf("", text, row[0][3], row[-1][4]) for text in texts]
 
 
 def _is_several(entries: Sequence[_Entry], number: int) -> bool:

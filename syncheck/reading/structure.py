@@ -283,6 +283,7 @@ def _heading(lines: Sequence[Line], number: int, cut: Cut) -> Part:
 
 _OPEN = frozenset("a an and at by for from in of on or the to with".split())
 """Words that no sentence and no title ends in."""
+_BEFORE_NUMBERS = frozenset("about are between cost costs is least most over pay pays per than under was were".split())
 _WRAPPED_CHARACTERS = 30
 """Smallest number of characters of a line that a margin may have broken."""
 
@@ -320,7 +321,7 @@ def _is_broken(text: str, following: str) -> bool:
     if following[0] in "|{[<>#*" or KEY_VALUE.fullmatch(following) or is_item(following):
         return False
     *before, last = text.split()
-    if before and last in _OPEN:
+    if before and (last in _OPEN or (last in _BEFORE_NUMBERS and following[0].isdigit())):
         return True
     return len(text) >= _WRAPPED_CHARACTERS and (following[0].islower() or text[-1] == ",")
 

@@ -94,7 +94,8 @@ def _said(cell: str) -> str:
 def row_as_texts(columns: Sequence[str], cells: Sequence[str], *, of: str = "") -> list[str]:
     """Word a row of a table as a sentence about its first cell that is no running number, a long one as several.
 
-    Empty cells are left out, and a dash is read as "none". ``of`` names the table.
+    A dash is read as "none", and so is an empty cell under a name, unless half of the cells are empty, or the first
+    one is; others are left out. ``of`` names the table.
 
     Examples
     --------
@@ -102,6 +103,8 @@ def row_as_texts(columns: Sequence[str], cells: Sequence[str], *, of: str = "") 
     ['Basic (Plan) has Storage 10 GB, Price 2 EUR.']
     """
     names = [*columns, *[""] * (len(cells) - len(columns))]
+    if cells[0] and 2 * cells.count("") < len(cells):
+        cells = [cell or "none" * bool(name) for name, cell in zip(names, cells, strict=False)]
     named = [(name.strip("*_: ").replace("_", " "), cell) for name, cell in zip(names, cells, strict=False) if cell]
     if not any(name for name, _ in named[1:]):
         paths = (f"{of} {name}".strip() for name, _ in named)

@@ -82,7 +82,11 @@ def test_a_refusal_names_nothing_without_a_question_and_what_follows_but_is_apar
     ],
 )
 def test_each_answer_that_the_passages_may_have_is_tried(sentence, claims):
-    chunks = ["The Avon bridge opened in 1967.", "Ann Lee drew its two lanes.", "It is shut on Mondays, and open from 9."]
+    chunks = [
+        "The Avon bridge opened in 1967.",
+        "Ann Lee drew its two lanes.",
+        "It is shut on Mondays, and open from 9.",
+    ]
     tried = probes(absence_in(sentence, ""), chunks)
     assert set(claims) <= set(tried) and bool(claims) == bool(tried)
 

@@ -142,7 +142,7 @@ def test_a_short_key_with_its_value_is_read_with_the_headings_that_it_stands_und
             [
                 "Prices 2024",
                 "Basic (Plan) has Storage 10 GB, Price (EUR) 2.50.",
-                "**Pro** | Team (Plan) has Storage 1 TB.",
+                "**Pro** | Team (Plan) has Storage 1 TB, Price (EUR) none.",
                 "Plans renew every month.",
                 "Cancel any time.",
             ],
@@ -151,7 +151,11 @@ def test_a_short_key_with_its_value_is_read_with_the_headings_that_it_stands_und
             SPACED,
             [
                 "Prices",
-                *("Adult has Swim £6, Card £58.", "Family has Swim £17, Card none.", "Under 4 has Swim free."),
+                *(
+                    "Adult has Swim £6, Card £58.",
+                    "Family has Swim £17, Card none.",
+                    "Under 4 has Swim free, Card none.",
+                ),
                 *("Lockers cost a pound.", "Towels too."),
             ],
         ),
@@ -225,13 +229,19 @@ def test_a_short_key_with_its_value_is_read_with_the_headings_that_it_stands_und
             ["Mon | A |", "Fees", "Café & Bar: 5", "Pool: 3", "The end."],
         ),
         ("- Breakfast from seven to\n  ten. In bed.\n- Lunch", ["Breakfast from seven to ten.", "In bed.", "- Lunch"]),
-        (ALIGNED, ["Anna Beck (Name) has Role Head of sales, Office Oslo.", "Jo Ruiz (Name) has Office Bergen."]),
+        (
+            ALIGNED,
+            ["Anna Beck (Name) has Role Head of sales, Office Oslo.", "Jo Ruiz (Name) has Role none, Office Bergen."],
+        ),
         (
             "City | Zone | Fare\nOslo | 1 | 39\nMoss | 4 | 120",
             ["Oslo (City) has Zone 1, Fare 39.", "Moss (City) has Zone 4, Fare 120."],
         ),
         ("+----+----+\n| ID | kg |\n+====+====+\n| a7 | 3. |\n+----+----+", ["a7 (ID) has kg 3."]),
-        ("Item\t2022\t2023\nRent\t5\t6\nFood\t\t7", ["Rent (Item) has 2022: 5, 2023: 6.", "Food (Item) has 2023: 7."]),
+        (
+            "Item\t2022\t2023\nRent\t5\t6\nFood\t\t7",
+            ["Rent (Item) has 2022: 5, 2023: 6.", "Food (Item) has 2022: none, 2023: 7."],
+        ),
         (
             "Monday     9.00 to 17.00\nTuesday    closed\nFriday     9.00 to 12.00",
             ["Monday: 9.00 to 17.00", "Tuesday: closed", "Friday: 9.00 to 12.00"],
@@ -465,6 +475,14 @@ def test_a_quotation_has_no_tags(part, shown):
                 "Iron (Test) has Result 6, Ref 15 - 150.",
                 "CHEMISTRY",
                 "Zinc (Test) has Result 0.8, Ref 0.5 - 0.9.",
+            ],
+        ),
+        (  # a line broken before a number
+            "Plots in the north are paid by May and cost\n40 EUR a year, or\n9 EUR a week.\nNews of the week\n5 tips",
+            [
+                "Plots in the north are paid by May and cost 40 EUR a year, or 9 EUR a week.",
+                "News of the week",
+                "5 tips",
             ],
         ),
         (
