@@ -267,11 +267,8 @@ def _paths(entries: Sequence[_Entry]) -> list[Leaf]:
     for number, (indent, key, value, start, end, is_first) in enumerate(entries):
         if number < worded:
             continue
-        while above and (above[-1][0] > indent or (above[-1][0] == indent and key is not None)):
-            above.pop()
+        above = [one for one in above if one[0] < indent + (key is None)]
         if is_first:
-            while above and above[-1][0] >= indent:
-                above.pop()
             outer = tuple(name for _, name in above if not name.isdigit())
             above = [one for one in above if not (one[1].isdigit() and one[0] == indent - 1)]
             counts[outer] = counts.get(outer, 0) + 1
