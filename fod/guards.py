@@ -244,6 +244,14 @@ def is_echo(text: str, question: str) -> bool:
     return (opens_alike or is_asked) and is_near_repeat(text, question, share=ASKED_AGAIN if is_asked else NEARLY)
 
 
+_PASSAGE = re.compile(r"\W*passage\s*#?\d+\W*", re.IGNORECASE)
+
+
+def is_label_of_passage(text: str) -> bool:
+    """Tell whether a sentence is no more than what stands before a passage in the prompt, as "Passage 2:"."""
+    return _PASSAGE.fullmatch(text) is not None
+
+
 TERSE = 4
 """Number of words up to which an answer need not name what it answers."""
 

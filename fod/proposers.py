@@ -13,7 +13,15 @@ import torch
 from torch import Tensor
 
 from fod.config import DecoderConfig, FODConfig, RepairConfig, may_claim
-from fod.guards import BESIDE, Guards, altered_names, hidden_noun_pronoun, is_beside, is_echo
+from fod.guards import (
+    BESIDE,
+    Guards,
+    altered_names,
+    hidden_noun_pronoun,
+    is_beside,
+    is_echo,
+    is_label_of_passage,
+)
 from fod.search import Beam, Candidate, CandidateStop, Handle
 from syncheck import Report, SentenceScore, closest_evidence
 from syncheck.decoding import (
@@ -214,6 +222,8 @@ class Proposer(Generic[C]):
         if isinstance(config, RepairConfig) and config.guards:
             if is_echo(text, sources[0]):
                 return replace(candidate, flaw="it repeats the question")
+            if is_label_of_passage(text):
+                return replace(candidate, flaw="it is the label of a passage")
             if guards is None and self._has_answer and not any(map(may_claim, beam.sentences)):
                 relevance = self._guards(beam).relevance(candidate.sentences)
                 flaw = BESIDE if is_beside(text, relevance, config.opening_relevance) else ""

@@ -19,7 +19,7 @@ from syncheck.base.errors import InputError
 from syncheck.contrasts.parsing import ParsedText, parse
 from syncheck.reading.claimless import is_label, is_question
 from syncheck.reading.evidence import Context, object_around
-from syncheck.reading.tables import number_of_words
+from syncheck.reading.tables import cells_in, number_of_words
 from syncheck.reading.tags import tags_in
 from syncheck.results.report import Report
 from syncheck.results.types import WITHOUT_CLAIM, Evidence, Query
@@ -50,6 +50,9 @@ ELLIPSIS = " \u2026 "
 NEARLY = 0.7
 """Relevance of a further part that is quoted, at least, relative to that of the first; an answer with a sentence as
 relevant needs no quotation."""
+
+_SET_APART = (",", ";", "\t", "  ")
+"""What stands between cells, where no bars do."""
 
 _ENDED = re.compile(r"[.!?:;\u2026)\"\u201d]\s*$")
 _LISTED = re.compile(r"^[-*+\u2022\u25e6\u25aa]\s+")
@@ -184,8 +187,9 @@ class Asked:
             return "\n".join(filter(None, [header, *rows]))
         item = _LISTED.sub("", quote)
         if not chunk.text.endswith(item):
-            header = "" if quote.startswith('"') else self._header(number)  # JSON has none
-            return f"{header}\n{quote}" if header else quote
+            header = self._header(number) if cells_in(chunk.text) else ""
+            is_row = any(mark in header and mark in quote for mark in _SET_APART)
+            return f"{header}\n{quote}" if is_row else quote
         heading = chunk.text.removesuffix(item).rstrip(": ")
         return f"{heading}{ELLIPSIS}{item}" if heading else quote
 

@@ -113,6 +113,13 @@ def test_rows_without_bars_are_quoted_with_their_header_too(between):
     assert quoted("How much is a ticket for a child, single or day?", table, count=2) == table
 
 
+def test_what_is_no_table_has_no_header():
+    mail = "> On Tue, Marit wrote:\n> The sauna is closed from 3 to 14 August for repairs to the\n> roof."
+    assert quoted("When is the sauna closed?", mail).startswith("The sauna is closed")
+    rules = "rules:\n  - rule: quiet\n    from: 21\n  - rule: swimwear\n    needed: on mixed days, in the pool"
+    assert quoted("When is swimwear needed?", rules).startswith("- rule: swimwear")
+
+
 def test_an_object_without_white_space_is_quoted_if_it_has_few_words():
     port = {"name": "gateway", "port": 8443}
     ports = {"services": [port, *({"name": f"indexer {n}", "port": n} for n in range(20))]}

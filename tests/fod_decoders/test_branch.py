@@ -149,6 +149,13 @@ def test_what_repeats_the_question_is_hidden():
     assert [node.reason for node in out.trace][0].startswith("hidden: it repeats the question")
 
 
+def test_the_label_of_a_passage_is_hidden():
+    said = "Passage 1:\n\nLyon is large."
+    out = answer(decoder(said, {"Passage 1:": 0.9, "Lyon is large.": 0.9}, in_paragraphs=True))
+    assert out.report.response.strip() == "Lyon is large."
+    assert [node.reason for node in out.trace][0].startswith("hidden: it is the label of a passage")
+
+
 @pytest.mark.parametrize(
     ("said", "options", "kept"),
     [
