@@ -1,11 +1,11 @@
 """Structure: tables, records, lists, code and markup of a passage, worded so that each part can be read by itself.
 
 A row of a table becomes a sentence about its first cell, ``cell (column) has column cell, column cell.``, and so does
-an object in a list of JSON; any other value of JSON or YAML becomes ``path: value``, an item of an inner list ``outer
+an object in a list of JSON or YAML; any other value of these becomes ``path: value``, an item of an inner list ``outer
 item: item``, a short item or ``Key: value`` under headings ``heading, heading: item``, and a question one text with
 its answer. Headings, other lines ``Key: value`` and lines of code stay as they are, uncut. Everything else is prose,
-which is left to the caller to cut. No word is left out, except the names of tags and
-their attributes; a dash in a cell is read as "none".
+which is left to the caller to cut. No word is left out, except the names of tags and their attributes; a dash in a
+cell, and an empty one, are read as "none".
 """
 
 from __future__ import annotations
