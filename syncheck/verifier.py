@@ -28,7 +28,6 @@ from syncheck.results import Report
 from syncheck.results.protocol import ProtocolEvent, Reveal
 from syncheck.results.types import Effort, Query, SentenceSpan
 from syncheck.scoring import SentenceScorer, report_of
-from syncheck.telemetry import Telemetry, recorded
 from syncheck.text.sentences import AnswerSegmenter, spans_of
 from syncheck.watching.growing import Continuations, GrowingText
 from syncheck.watching.text_watch import TextWatch, watch, watch_async
@@ -62,8 +61,6 @@ class Verifier:
         How much the reader reads; None leaves it at its own, ``balanced``. See :meth:`with_effort`.
     device
         Where an aligner that is loaded here runs.
-    telemetry
-        Records each answer of :meth:`check` and :meth:`check_many` as a span of OpenTelemetry; None records nothing.
 
     Raises
     ------
@@ -99,7 +96,6 @@ class Verifier:
         name: str | None = None,
         effort: Effort | None = None,
         device: str | torch.device = "cpu",
-        telemetry: Telemetry | None = None,
     ) -> None:
         require_aligner(aligner)
         if config is None and aggregator is None:
@@ -113,7 +109,6 @@ class Verifier:
         self.aggregator = aggregator
         self.trained_on = frozenset(trained_on)
         self.name = name
-        self.telemetry = telemetry
 
     def __repr__(self) -> str:
         aggregator = "no" if self.aggregator is None else self.aggregator.kind
@@ -331,7 +326,7 @@ class Verifier:
 
     def replaced(self, **parts: Any) -> Self:
         """Copy this verifier with other parts, given as keyword arguments of the class."""
-        own = ("aligner", "config", "aggregator", "trained_on", "name", "telemetry")
+        own = ("aligner", "config", "aggregator", "trained_on", "name")
         return type(self)(**{name: getattr(self, name) for name in own} | parts)
 
     def query(self, *, passages: GivenPassages, question: str = "") -> Query:
@@ -422,11 +417,10 @@ class Verifier:
             check_sequence(sentences, "sentences", of="strings")
             check_texts(sentences, "sentences")
             response, spans = "".join(sentences), spans_of(sentences)
-        with recorded(self.telemetry, self.name, len(scorer.query.passages)) as tell:
-            claims = [Claim(response[span.start : span.end], span) for span in spans]
-            (scored,) = scorer.claims([claims], earlier=[()])
-            report = report_of(scorer, response, scored, stop=None, seconds=time.perf_counter() - started)
-            return tell(self.cited(report, citation=scorer.citation))
+        claims = [Claim(response[span.start : span.end], span) for span in spans]
+        (scored,) = scorer.claims([claims], earlier=[()])
+        report = report_of(scorer, response, scored, stop=None, seconds=time.perf_counter() - started)
+        return self.cited(report, citation=scorer.citation)
 
 
 def require_verifier(verifier: object) -> None:

@@ -38,9 +38,7 @@ from syncheck.serving.dialects import ChatCompletions
 from syncheck.serving.given_answers import Guardrail, score_given
 from syncheck.serving.limits import Deadline, Metrics, Queue, Turns, in_thread
 from syncheck.serving.replies import Reply, headers_of, json_response
-from syncheck.serving.tracing import traced
 from syncheck.serving.translations import Messages, Responses
-from syncheck.telemetry import recorded
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -162,10 +160,10 @@ class _Service:
 
     async def scored(self, question: str, context: Sequence[str], response: str) -> Report:
         """Score a given response."""
-        with refusing(), recorded(self.config.telemetry, self.source.monitor.name, len(context)) as tell:
+        with refusing():
             deadline = self.deadline()
             async with self.given.place(deadline), deadline.waiting():
-                return tell(await score_given(self.source.monitor, question, context, response))
+                return await score_given(self.source.monitor, question, context, response)
 
     async def models(self, request: Request) -> Response:
         self._admit(request)
@@ -203,12 +201,10 @@ class _Service:
 
     async def _chunks(self, chat: ChatRequest, deadline: Deadline) -> AsyncGenerator[Mapping[str, Any]]:
         async with self.queue.place(deadline):
-            with traced(self.config.telemetry, self.source.address, chat) as record:
-                async with aclosing(self.source.stream(chat, deadline)) as chunks:
-                    async for chunk in chunks:
-                        record(chunk)
-                        self.measured.observe(chunk)
-                        yield chunk
+            async with aclosing(self.source.stream(chat, deadline)) as chunks:
+                async for chunk in chunks:
+                    self.measured.observe(chunk)
+                    yield chunk
 
     async def _answer(
         self, chat: ChatRequest, writer: ChatCompletions, scope: Scope, receive: Receive, send: Send
@@ -230,9 +226,7 @@ class _Service:
                 await reply.end()
             else:
                 async with self.queue.place(deadline):
-                    with traced(self.config.telemetry, self.source.address, chat) as record:
-                        answer = await self.source.complete(chat, deadline)
-                        record(answer)
+                    answer = await self.source.complete(chat, deadline)
                     self.measured.observe(answer)
                     await reply.whole(200, writer.whole(answer), headers_of(answer))
             return 200
@@ -241,8 +235,6 @@ class _Service:
 
     def _admit(self, request: Request) -> None:
         self.turns.share()
-        if self.config.telemetry is not None:
-            self.config.telemetry.join(request.headers)
         host = _HOST.fullmatch(request.headers.get("host", ""))
         if self.config.only_loopback and (host is None or (host[1] or host[2]).lower() not in _LOOPBACK):
             told = "the server serves only this machine; address it as localhost, or start it with --host"

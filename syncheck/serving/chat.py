@@ -15,7 +15,6 @@ from syncheck.base.checks import Passage, check_choice, check_share, check_text,
 from syncheck.base.errors import InputError, SyncheckError
 from syncheck.base.printable import printable, shortened
 from syncheck.results.protocol import Reveal
-from syncheck.telemetry import Telemetry
 
 _TAG = re.compile(r"<(/?)(context|document|passage|source)s?\b[^<>]{0,200}>", re.IGNORECASE)
 _NUMBERED = re.compile(
@@ -93,8 +92,6 @@ class ServerConfig:
     """Key that a request must have, one line of printable ASCII; None requires none."""
     only_loopback: bool = True
     """True if requests must address this machine by a loopback name, so that pages of other sites cannot send them."""
-    telemetry: Telemetry | None = None
-    """Records answers and checks as spans; None records nothing."""
 
     def __post_init__(self) -> None:
         if self.api_key is not None:

@@ -113,11 +113,6 @@ class _Share:
 _share: contextvars.ContextVar[_Share | None] = contextvars.ContextVar("syncheck_share", default=None)
 
 
-def used_seconds() -> float | None:
-    """Tell how long the current request has used the threads; None outside of one."""
-    return None if (share := _share.get()) is None else share.used
-
-
 async def in_thread(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
     """Run a slice of work in a thread when it is the request's turn; its end is awaited even when cancelled."""
     share = _share.get()

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from syncheck.base.errors import InputError
 from syncheck.base.printable import shortened
@@ -251,7 +251,6 @@ class OwnModel(DecoderSource):
     name: str
     failing: Failing = "closed"
     max_new_tokens: int = 512
-    address: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
         self.decoders = dict(sorted(self.decoders.items(), key=lambda decoder: decoder[0] != self.default))
