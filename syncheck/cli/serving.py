@@ -206,6 +206,7 @@ def _serve(source: AnswerSource, args: argparse.Namespace) -> int:
 
     from syncheck.serving.app import create_app, end_in
     from syncheck.serving.chat import ServerConfig
+    from syncheck.serving.checked import verifier_of
     from syncheck.serving.limits import PromptConnection
 
     loopback = args.host in ("127.0.0.1", "localhost", "::1")
@@ -213,6 +214,7 @@ def _serve(source: AnswerSource, args: argparse.Namespace) -> int:
     answers = named(args, "reveal stop_below stop_after passages_from")
     key = _key(args.api_key_file, "SYNCHECK_API_KEY")
     config = ServerConfig(**answers, **limits, api_key=key, only_loopback=loopback)
+    _warm_up(verifier_of(source.monitor))
     listening = _listening(args.host, args.port)
     if not loopback and key is None:
         sys.stderr.write(f"syncheck: anyone who reaches {args.host} can ask; pass --api-key-file to change that\n")
@@ -235,6 +237,14 @@ def _serve(source: AnswerSource, args: argparse.Namespace) -> int:
     with listening, suppress(KeyboardInterrupt):
         Server(served).run([listening])
     return 0
+
+
+def _warm_up(verifier: syncheck.Verifier) -> None:
+    """Check an answer, so that the first request finds all that is loaded at first use; NotReadyError if that fails."""
+    report = verifier.check("It opened in 1903 [1].", passages=["It opened in 1803."], question="When did it open?")
+    for sentence in report.sentences:
+        if sentence.status == "failed":
+            raise NotReadyError(f"the server cannot check a sentence, so that it does not start: {sentence.reason}")
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -109,7 +109,7 @@ def create_app(source: AnswerSource, config: ServerConfig | None = None) -> Star
         *(Route(path, file, methods=["GET"]) for path, file in _PAGE.items()),
         Route("/metrics", service.metrics),
     ]
-    handlers: Mapping[Any, Any] = {ServiceError: _on_service_error, HTTPException: _on_http_error}
+    handlers: Mapping[Any, Any] = {ServiceError: service.refused, HTTPException: _on_http_error}
     app = Starlette(routes=routes, exception_handlers=handlers, lifespan=lifespan)
     app.state.service = service
     return app
@@ -133,7 +133,7 @@ class _Service:
         self._admit(request)
         dialect = _dialect(request)
         read = await self._read(request, lambda values: read_chat(dialect.chat(values), self.config))
-        chat = replace(read, authorization=self._passed_key(request))
+        chat = replace(read, authorization=self._passed_key(request), tell_withheld=self.measured.withheld)
         if dialect is not ChatCompletions and chat.body.get("n") not in (None, 1):
             raise unsupported("only /v1/chat/completions has several choices; leave n out")
         self.source.require_usable(chat)
@@ -164,6 +164,12 @@ class _Service:
             deadline = self.deadline()
             async with self.given.place(deadline), deadline.waiting():
                 return await score_given(self.source.monitor, question, context, response)
+
+    async def refused(self, request: Request, error: ServiceError) -> Response:
+        """Write the error of a request that no work was begun for."""
+        if request.url.path in _DIALECTS:
+            self.measured.requests.labels(str(error.status)).inc()
+        return json_response(_dialect(request).error(error), error.status, error.headers)
 
     async def models(self, request: Request) -> Response:
         self._admit(request)
@@ -318,10 +324,6 @@ def _key_of(request: Request) -> str | None:
 
 def _dialect(request: Request) -> type[ChatCompletions]:
     return _DIALECTS.get(request.url.path, ChatCompletions)
-
-
-async def _on_service_error(request: Request, error: ServiceError) -> Response:
-    return json_response(_dialect(request).error(error), error.status, error.headers)
 
 
 async def _on_http_error(request: Request, error: HTTPException) -> Response:
