@@ -172,11 +172,12 @@ class Verifier:
         Raises
         ------
         InputError, WrongTypeError
-            As in :meth:`check`, when the answer's turn comes.
+            As in :meth:`check`, and if a record is no mapping, lacks passages, or has other fields, such as ``id``,
+            when the answer's turn comes.
         """
         last: object = None
-        for record in records:
-            given = dict(record)
+        for number, record in enumerate(records):
+            given = _arguments(record, f"records[{number}]")
             answer, sentences, citation = (given.pop(name, None) for name in ("answer", "sentences", "citation"))
             query = self.query(**given)
             known = (query, [*map(names_of, query.passages)], citation)
@@ -421,6 +422,20 @@ class Verifier:
         (scored,) = scorer.claims([claims], earlier=[()])
         report = report_of(scorer, response, scored, stop=None, seconds=time.perf_counter() - started)
         return self.cited(report, citation=scorer.citation)
+
+
+def _arguments(record: object, place: str) -> dict[str, Any]:
+    """Take the arguments of :meth:`Verifier.check` from a record; InputError or WrongTypeError if it has others."""
+    if not isinstance(record, Mapping):
+        found = type(record).__name__
+        raise WrongTypeError(f"{place} must be a mapping with the arguments of Verifier.check; found {found}")
+    names = ("passages", "question", "answer", "sentences", "citation")
+    if "passages" not in record or not record.keys() <= set(names):
+        raise InputError(
+            f"{place} must have the arguments of Verifier.check as its fields: passages, answer or sentences, and "
+            f"perhaps question and citation; found {', '.join(map(repr, record)) or 'none'}. Leave out the others"
+        )
+    return dict(record)
 
 
 def require_verifier(verifier: object) -> None:
