@@ -173,7 +173,7 @@ class _Writing:
         report, threshold = event.report, self._request.stop_below
         if report.hidden:
             left_out = counted(len(report.hidden), "sentence")
-            self.writer.notice(f"Left out: {left_out} of what the model wrote, which did not pass", kind="warning")
+            self.writer.notice(f"Left out: {left_out} that the model wrote", kind="warning")
         if report.stop == "nothing_passed":
             self.writer.notice("Incomplete: the next sentence did not pass", kind="warning")
         if report.stop == "budget":

@@ -226,9 +226,9 @@ def sentences(choice):
 @pytest.mark.parametrize(
     ("written", "shown", "said"),
     [
-        ("It is in Spain. Lyon is large.", "Lyon is large.", "Left out: 1 sentence of"),
-        ("It is in Spain.\n\nIt is in Spain. Lyon is large. Bye.", "Lyon is large. Bye.", "Left out: 2 sentences of"),
-        ("Lyon is large. It is in Spain. Bye.", "Lyon is large. Bye.", "Left out: 1 sentence of"),
+        ("It is in Spain. Lyon is large.", "Lyon is large.", "Left out: 1 sentence that"),
+        ("It is in Spain.\n\nIt is in Spain. Lyon is large. Bye.", "Lyon is large. Bye.", "Left out: 2 sentences that"),
+        ("Lyon is large. It is in Spain. Bye.", "Lyon is large. Bye.", "Left out: 1 sentence that"),
         ("Lyon is large. It is in Spain.", "Lyon is large.", "Incomplete: the next sentence did not pass"),
     ],
 )
