@@ -30,6 +30,10 @@ class WrittenText:
         """The text of this part."""
         return self.text[self.start : self.end]
 
+    def without_lead(self) -> WrittenText:
+        """Leave out the white space before the first sentence."""
+        return replace(self, start=self.spans[0].start) if self.spans else self
+
     def without_last(self) -> WrittenText:
         """Leave out the last sentence, and the text after the one before."""
         *kept, _ = self.spans

@@ -198,7 +198,11 @@ class TextProposer(Proposer[FODConfig | RepairConfig]):
             return []
         if wanted.samples is None:
             self._greedy = None
-            written = [(0, await self._next(wanted.beams[0]))]
+            (beam,) = wanted.beams
+            one = await self._next(beam)
+            if beam.skipped and not beam.text:  # the sentence opens the answer, since those before it are left out
+                one = one.without_lead()
+            written = [(0, one)]
             (self._greedy,) = candidates = await self._in_thread(self._judged, wanted.beams, written, guards=False)
             return list(candidates)
         await self.close()

@@ -24,5 +24,4 @@ from .results import Report as Report
 from .text.sentences import ENGLISH_ABBREVIATIONS as ENGLISH_ABBREVIATIONS
 from .signals import LidReferences as LidReferences
 from .results.types import Citation as Citation, RagPrompt as RagPrompt, SentenceScore as SentenceScore
-from .telemetry import Telemetry as Telemetry
 from .verifier import Verifier as Verifier

@@ -28,7 +28,6 @@ from syncheck.results import Report
 from syncheck.results.protocol import ProtocolEvent, Reveal
 from syncheck.results.types import Effort, Query, SentenceSpan
 from syncheck.scoring import SentenceScorer, report_of
-from syncheck.telemetry import Telemetry, recorded
 from syncheck.text.sentences import AnswerSegmenter, spans_of
 from syncheck.watching.growing import Continuations, GrowingText
 from syncheck.watching.text_watch import TextWatch, watch, watch_async
@@ -62,8 +61,6 @@ class Verifier:
         How much the reader reads; None leaves it at its own, ``balanced``. See :meth:`with_effort`.
     device
         Where an aligner that is loaded here runs.
-    telemetry
-        Records each answer of :meth:`check` and :meth:`check_many` as a span of OpenTelemetry; None records nothing.
 
     Raises
     ------
@@ -99,7 +96,6 @@ class Verifier:
         name: str | None = None,
         effort: Effort | None = None,
         device: str | torch.device = "cpu",
-        telemetry: Telemetry | None = None,
     ) -> None:
         require_aligner(aligner)
         if config is None and aggregator is None:
@@ -113,7 +109,6 @@ class Verifier:
         self.aggregator = aggregator
         self.trained_on = frozenset(trained_on)
         self.name = name
-        self.telemetry = telemetry
 
     def __repr__(self) -> str:
         aggregator = "no" if self.aggregator is None else self.aggregator.kind
@@ -177,11 +172,12 @@ class Verifier:
         Raises
         ------
         InputError, WrongTypeError
-            As in :meth:`check`, when the answer's turn comes.
+            As in :meth:`check`, and if a record is no mapping, lacks passages, or has other fields, such as ``id``,
+            when the answer's turn comes.
         """
         last: object = None
-        for record in records:
-            given = dict(record)
+        for number, record in enumerate(records):
+            given = _arguments(record, f"records[{number}]")
             answer, sentences, citation = (given.pop(name, None) for name in ("answer", "sentences", "citation"))
             query = self.query(**given)
             known = (query, [*map(names_of, query.passages)], citation)
@@ -331,7 +327,7 @@ class Verifier:
 
     def replaced(self, **parts: Any) -> Self:
         """Copy this verifier with other parts, given as keyword arguments of the class."""
-        own = ("aligner", "config", "aggregator", "trained_on", "name", "telemetry")
+        own = ("aligner", "config", "aggregator", "trained_on", "name")
         return type(self)(**{name: getattr(self, name) for name in own} | parts)
 
     def query(self, *, passages: GivenPassages, question: str = "") -> Query:
@@ -422,11 +418,24 @@ class Verifier:
             check_sequence(sentences, "sentences", of="strings")
             check_texts(sentences, "sentences")
             response, spans = "".join(sentences), spans_of(sentences)
-        with recorded(self.telemetry, self.name, len(scorer.query.passages)) as tell:
-            claims = [Claim(response[span.start : span.end], span) for span in spans]
-            (scored,) = scorer.claims([claims], earlier=[()])
-            report = report_of(scorer, response, scored, stop=None, seconds=time.perf_counter() - started)
-            return tell(self.cited(report, citation=scorer.citation))
+        claims = [Claim(response[span.start : span.end], span) for span in spans]
+        (scored,) = scorer.claims([claims], earlier=[()])
+        report = report_of(scorer, response, scored, stop=None, seconds=time.perf_counter() - started)
+        return self.cited(report, citation=scorer.citation)
+
+
+def _arguments(record: object, place: str) -> dict[str, Any]:
+    """Take the arguments of :meth:`Verifier.check` from a record; InputError or WrongTypeError if it has others."""
+    if not isinstance(record, Mapping):
+        found = type(record).__name__
+        raise WrongTypeError(f"{place} must be a mapping with the arguments of Verifier.check; found {found}")
+    names = ("passages", "question", "answer", "sentences", "citation")
+    if "passages" not in record or not record.keys() <= set(names):
+        raise InputError(
+            f"{place} must have the arguments of Verifier.check as its fields: passages, answer or sentences, and "
+            f"perhaps question and citation; found {', '.join(map(repr, record)) or 'none'}. Leave out the others"
+        )
+    return dict(record)
 
 
 def require_verifier(verifier: object) -> None:

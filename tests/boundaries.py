@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).parents[1]
 ROOMS = (
-    *("base", "results", "telemetry", "text", "reading", "aligners", "contrasts", "features", "config"),
+    *("base", "results", "text", "reading", "aligners", "contrasts", "features", "config"),
     *("aggregators", "scoring", "citations", "watching", "checkpoint", "verifier"),
     *("prompts", "signals", "decoding", "monitor_base", "replay", "model_monitor"),
     *("labelling", "corpus", "evaluation", "training", "monitor", "kit", "spans", "endpoints"),

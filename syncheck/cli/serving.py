@@ -22,7 +22,6 @@ from syncheck.cli.monitors import Scorer, monitor_with_model, scoring_monitor
 from syncheck.cli.options import DECODERS, OF_A_WRITER, Options, add_model, add_settings, count, flag, index, named
 from syncheck.results.events import Event
 from syncheck.results.types import RagPrompt
-from syncheck.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from syncheck.results.protocol import Reveal
@@ -109,10 +108,6 @@ def _add_server(add: Options) -> None:
     add(
         "--passages-from messages|tools = messages",
         "take passages from all messages of requests without context, or only from results of tools, beside context",
-    )
-    add(
-        "--telemetry spans|text",
-        "record answers and checks as spans of OpenTelemetry, without their text (spans) or with it (text) (off)",
     )
     add("--stop-after", "end it after that sentence, which is then sent, unless a request chooses")
     group = add.group("limits")
@@ -211,16 +206,15 @@ def _serve(source: AnswerSource, args: argparse.Namespace) -> int:
 
     from syncheck.serving.app import create_app, end_in
     from syncheck.serving.chat import ServerConfig
+    from syncheck.serving.checked import verifier_of
     from syncheck.serving.limits import PromptConnection
 
     loopback = args.host in ("127.0.0.1", "localhost", "::1")
     limits = named(args, "max_running max_waiting max_body max_context timeout")
     answers = named(args, "reveal stop_below stop_after passages_from")
     key = _key(args.api_key_file, "SYNCHECK_API_KEY")
-    telemetry = None if args.telemetry is None else Telemetry(text=args.telemetry == "text")
-    if telemetry is not None:
-        telemetry.require_provider()
-    config = ServerConfig(**answers, **limits, api_key=key, only_loopback=loopback, telemetry=telemetry)
+    config = ServerConfig(**answers, **limits, api_key=key, only_loopback=loopback)
+    _warm_up(verifier_of(source.monitor))
     listening = _listening(args.host, args.port)
     if not loopback and key is None:
         sys.stderr.write(f"syncheck: anyone who reaches {args.host} can ask; pass --api-key-file to change that\n")
@@ -243,6 +237,14 @@ def _serve(source: AnswerSource, args: argparse.Namespace) -> int:
     with listening, suppress(KeyboardInterrupt):
         Server(served).run([listening])
     return 0
+
+
+def _warm_up(verifier: syncheck.Verifier) -> None:
+    """Check an answer, so that the first request finds all that is loaded at first use; NotReadyError if that fails."""
+    report = verifier.check("It opened in 1903 [1].", passages=["It opened in 1803."], question="When did it open?")
+    for sentence in report.sentences:
+        if sentence.status == "failed":
+            raise NotReadyError(f"the server cannot check a sentence, so that it does not start: {sentence.reason}")
 
 
 def _listening(host: str, port: int) -> socket.socket:

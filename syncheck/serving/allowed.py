@@ -59,7 +59,7 @@ def _is_name(value: object) -> bool:
     return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
-def is_number(value: object) -> bool:
+def _is_number(value: object) -> bool:
     """Tell whether a value is a number of ordinary size."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**63
 
@@ -67,7 +67,7 @@ def is_number(value: object) -> bool:
 def is_counts(value: object, depth: int = _DEEPEST_COUNTS) -> bool:
     """Tell whether a value holds only numbers by name, such as those of tokens; they may be grouped."""
     if not isinstance(value, dict):
-        return value is None or isinstance(value, bool) or is_number(value)
+        return value is None or isinstance(value, bool) or _is_number(value)
     inside = (_FIELD.fullmatch(name) and is_counts(each, depth - 1) for name, each in value.items())
     return depth > 0 and len(value) <= _MOST_COUNTS and all(inside)
 
@@ -75,13 +75,13 @@ def is_counts(value: object, depth: int = _DEEPEST_COUNTS) -> bool:
 _ANSWER: Fields = {
     **dict.fromkeys(("id", "object", "model", "system_fingerprint", "service_tier"), _is_name),
     **dict.fromkeys(("usage", "timings"), is_counts),
-    "created": is_number,
+    "created": _is_number,
     "choices": lambda value: True,
 }
-_CHOICE: Fields = {"index": is_number, "finish_reason": _is_name}
+_CHOICE: Fields = {"index": _is_number, "finish_reason": _is_name}
 _MESSAGE: Fields = {"role": _is_name, **dict.fromkeys(("content", "tool_calls", "function_call"), lambda value: True)}
 _CALLED = ("function", "custom")
-_CALL: Fields = {"index": is_number, "id": _is_name, "type": _is_name, **dict.fromkeys(_CALLED, lambda value: True)}
+_CALL: Fields = {"index": _is_number, "id": _is_name, "type": _is_name, **dict.fromkeys(_CALLED, lambda value: True)}
 _FUNCTION: Fields = {"name": _is_name, **dict.fromkeys(("arguments", "input"), lambda value: isinstance(value, str))}
 
 
@@ -276,7 +276,7 @@ def _entry(entry: Mapping[str, Any], written: bytes) -> dict[str, Any]:
     value = entry.get("logprob")
     return {
         "token": written.decode(errors="replace"),
-        "logprob": value if is_number(value) else None,
+        "logprob": value if _is_number(value) else None,
         "bytes": None if entry.get("bytes") is None else list(written),
     }
 

@@ -38,9 +38,7 @@ from syncheck.serving.dialects import ChatCompletions
 from syncheck.serving.given_answers import Guardrail, score_given
 from syncheck.serving.limits import Deadline, Metrics, Queue, Turns, in_thread
 from syncheck.serving.replies import Reply, headers_of, json_response
-from syncheck.serving.tracing import traced
 from syncheck.serving.translations import Messages, Responses
-from syncheck.telemetry import recorded
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -111,7 +109,7 @@ def create_app(source: AnswerSource, config: ServerConfig | None = None) -> Star
         *(Route(path, file, methods=["GET"]) for path, file in _PAGE.items()),
         Route("/metrics", service.metrics),
     ]
-    handlers: Mapping[Any, Any] = {ServiceError: _on_service_error, HTTPException: _on_http_error}
+    handlers: Mapping[Any, Any] = {ServiceError: service.refused, HTTPException: _on_http_error}
     app = Starlette(routes=routes, exception_handlers=handlers, lifespan=lifespan)
     app.state.service = service
     return app
@@ -135,7 +133,7 @@ class _Service:
         self._admit(request)
         dialect = _dialect(request)
         read = await self._read(request, lambda values: read_chat(dialect.chat(values), self.config))
-        chat = replace(read, authorization=self._passed_key(request))
+        chat = replace(read, authorization=self._passed_key(request), tell_withheld=self.measured.withheld)
         if dialect is not ChatCompletions and chat.body.get("n") not in (None, 1):
             raise unsupported("only /v1/chat/completions has several choices; leave n out")
         self.source.require_usable(chat)
@@ -162,10 +160,16 @@ class _Service:
 
     async def scored(self, question: str, context: Sequence[str], response: str) -> Report:
         """Score a given response."""
-        with refusing(), recorded(self.config.telemetry, self.source.monitor.name, len(context)) as tell:
+        with refusing():
             deadline = self.deadline()
             async with self.given.place(deadline), deadline.waiting():
-                return tell(await score_given(self.source.monitor, question, context, response))
+                return await score_given(self.source.monitor, question, context, response)
+
+    async def refused(self, request: Request, error: ServiceError) -> Response:
+        """Write the error of a request that no work was begun for."""
+        if request.url.path in _DIALECTS:
+            self.measured.requests.labels(str(error.status)).inc()
+        return json_response(_dialect(request).error(error), error.status, error.headers)
 
     async def models(self, request: Request) -> Response:
         self._admit(request)
@@ -203,12 +207,10 @@ class _Service:
 
     async def _chunks(self, chat: ChatRequest, deadline: Deadline) -> AsyncGenerator[Mapping[str, Any]]:
         async with self.queue.place(deadline):
-            with traced(self.config.telemetry, self.source.address, chat) as record:
-                async with aclosing(self.source.stream(chat, deadline)) as chunks:
-                    async for chunk in chunks:
-                        record(chunk)
-                        self.measured.observe(chunk)
-                        yield chunk
+            async with aclosing(self.source.stream(chat, deadline)) as chunks:
+                async for chunk in chunks:
+                    self.measured.observe(chunk)
+                    yield chunk
 
     async def _answer(
         self, chat: ChatRequest, writer: ChatCompletions, scope: Scope, receive: Receive, send: Send
@@ -230,9 +232,7 @@ class _Service:
                 await reply.end()
             else:
                 async with self.queue.place(deadline):
-                    with traced(self.config.telemetry, self.source.address, chat) as record:
-                        answer = await self.source.complete(chat, deadline)
-                        record(answer)
+                    answer = await self.source.complete(chat, deadline)
                     self.measured.observe(answer)
                     await reply.whole(200, writer.whole(answer), headers_of(answer))
             return 200
@@ -241,8 +241,6 @@ class _Service:
 
     def _admit(self, request: Request) -> None:
         self.turns.share()
-        if self.config.telemetry is not None:
-            self.config.telemetry.join(request.headers)
         host = _HOST.fullmatch(request.headers.get("host", ""))
         if self.config.only_loopback and (host is None or (host[1] or host[2]).lower() not in _LOOPBACK):
             told = "the server serves only this machine; address it as localhost, or start it with --host"
@@ -326,10 +324,6 @@ def _key_of(request: Request) -> str | None:
 
 def _dialect(request: Request) -> type[ChatCompletions]:
     return _DIALECTS.get(request.url.path, ChatCompletions)
-
-
-async def _on_service_error(request: Request, error: ServiceError) -> Response:
-    return json_response(_dialect(request).error(error), error.status, error.headers)
 
 
 async def _on_http_error(request: Request, error: HTTPException) -> Response:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,7 +15,7 @@ from syncheck.base.checks import Passage, check_choice, check_share, check_text,
 from syncheck.base.errors import InputError, SyncheckError
 from syncheck.base.printable import printable, shortened
 from syncheck.results.protocol import Reveal
-from syncheck.telemetry import Telemetry
+from syncheck.results.types import SentenceScore
 
 _TAG = re.compile(r"<(/?)(context|document|passage|source)s?\b[^<>]{0,200}>", re.IGNORECASE)
 _NUMBERED = re.compile(
@@ -58,6 +58,11 @@ class ServiceError(Exception):
 unsupported = partial(ServiceError, 400, "unsupported")  # refusal of a request that asks for what this server lacks
 
 
+def unverifiable(why: str, status: int = 502) -> ServiceError:
+    """Make the error of an answer that cannot be checked, which clients are told not to ask for again."""
+    return ServiceError(status, "verification_failed", why, headers={"X-Should-Retry": "false"})
+
+
 @contextmanager
 def refusing() -> Iterator[None]:
     """Turn an error about what a client sent into one that answers its request."""
@@ -93,8 +98,6 @@ class ServerConfig:
     """Key that a request must have, one line of printable ASCII; None requires none."""
     only_loopback: bool = True
     """True if requests must address this machine by a loopback name, so that pages of other sites cannot send them."""
-    telemetry: Telemetry | None = None
-    """Records answers and checks as spans; None records nothing."""
 
     def __post_init__(self) -> None:
         if self.api_key is not None:
@@ -116,6 +119,8 @@ class ChatRequest:
     stop_after: bool = False
     awaits_passages: bool = False  # has none yet, and the answer may call tools whose results will be passages
     authorization: str | None = field(default=None, repr=False)  # the client's key for the upstream server
+    tell_withheld: Callable[[SentenceScore], object] = field(default=lambda sentence: None, repr=False, compare=False)
+    """Is told the sentence before which ``stop_below`` ends the answer, which is in no event."""
 
 
 @refusing()
@@ -211,7 +216,7 @@ def _passages(
     tools = [text for m in messages if m.get("role") in ("tool", "function") and (text := text_of(m)).strip()]
     for name in _FIELDS:
         if name in values:  # null, too: what people write into messages is then no passage
-            passages, names = _listed([] if values[name] is None else values[name], name)
+            passages, names = _listed(values[name], name)
             _require_size("", passages, most)
             for passage in passages:
                 rest = question.replace(passage, " ").strip()
@@ -227,8 +232,10 @@ def _passages(
 
 
 def _listed(given: object, field: str) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+    if given is None:
+        return (), None
     if not isinstance(given, str | dict | list):
-        wanted = "a string, an object with text, or a list of these"
+        wanted = "null, a string, an object with text, or a list of these"
         raise InputError(f"{field} must be {wanted}; found {type(given).__name__}")
     entries = given if isinstance(given, list) else [given]
     texts, names = [], []

@@ -15,7 +15,7 @@ from syncheck.reading.records import json_leaves
 from syncheck.results.protocol import VERSION, Append, Final, Notice, ProtocolEvent, Retract, Verified, fold, to_dict
 from syncheck.results.report import sentence_dict
 from syncheck.results.types import WITHOUT_CLAIM, SentenceScore
-from syncheck.serving.chat import ChatRequest, ServiceError
+from syncheck.serving.chat import ChatRequest, ServiceError, unverifiable
 from syncheck.serving.limits import in_thread, slices
 from syncheck.verifier import Verifier
 from syncheck.watching.text_watch import TextWatch
@@ -26,8 +26,8 @@ Failing = Literal["closed", "open"]
 """Treatment of text that cannot be checked: ``closed`` answers with an error, ``open`` passes it on and marks it."""
 
 NO_PASSAGES = (
-    "the request has no passages to check the answer against; pass them in the field 'context' or 'documents', or in "
-    "the messages as tool messages or <context> elements"
+    "expected passages to check the answer against; found none in the request. Send them in its field 'context' or "
+    "'documents', as strings or objects with text, or in its messages, as tool messages or <context> elements"
 )
 _JSON = re.compile(r"\s*(?:```\w*\s*)?(?=[{\[])")
 NOTHING_CLAIMED = "no sentence of the answer claims anything, so nothing was checked"
@@ -67,7 +67,7 @@ class CheckedText:
     def open(self) -> None:
         """Read the passages; events then have a notice if the answer will not be checked."""
         if not self._request.passages:
-            return self._failed(400, "no_passages", NO_PASSAGES)
+            return self._failed(ServiceError(400, "no_passages", NO_PASSAGES))
         try:
             self._watch = watch_over(self._monitor, self._request)
             self._watch.__enter__()
@@ -123,6 +123,8 @@ class CheckedText:
         """Release the resources of the check."""
         if self._watch is not None:
             self._watch.__exit__(None, None, None)
+            if self._watch.withheld is not None:
+                self._request.tell_withheld(self._watch.withheld)
 
     @property
     def outcome(self) -> Outcome:
@@ -159,17 +161,18 @@ class CheckedText:
             self.is_over = True
             return self._take(events)
         self._take([event for event in events if not isinstance(event, Final)])
-        self._failed(502, "verification_failed", "the answer holds text that the monitored model ends an answer with")
+        self._failed(unverifiable("the answer holds text that the monitored model ends an answer with"))
 
     def _broken(self, error: Exception, status: int = 502) -> None:
         if isinstance(error, ServiceError):
             raise error
         logger.warning("an answer could not be checked: %s", describe_failure(error))
-        self._failed(status, "verification_failed", f"the answer could not be checked: {describe_failure(error)}")
+        self._failed(unverifiable(f"the answer could not be checked: {describe_failure(error)}", status))
 
-    def _failed(self, status: int, code: str, why: str) -> None:
+    def _failed(self, error: ServiceError) -> None:
         if self._failing == "closed":
-            raise ServiceError(status, code, why)
+            raise error
+        why = error.args[0]
         if self._request.stop_below is not None:
             why += "; stop_below has no effect on text that is not checked"
         self._reason, self._given_up = why, True
@@ -225,7 +228,7 @@ def why_unchecked(events: Sequence[ProtocolEvent | SentenceScore | None], failin
         if isinstance(event, Verified | SentenceScore) and not is_checked(event):
             why = f"a sentence was not checked: {event.reason or event.status}"
             if failing == "closed":
-                raise ServiceError(502, "verification_failed", why)
+                raise unverifiable(why)
             return why
     return None
 

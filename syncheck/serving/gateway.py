@@ -202,7 +202,6 @@ class Gateway:
         self._reasoning = reasoning or ("pass" if failing == "open" else "drop")
         self.opens_reasoning = opens_reasoning
         self.upstream = Upstream(upstream, api_key=api_key, timeout=timeout, transport=transport)
-        self.address: str | None = self.upstream.address
         self.close = self.upstream.close
 
     async def models(self, authorization: str | None) -> dict[str, Any]:

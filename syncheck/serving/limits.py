@@ -17,6 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
+from syncheck.results.types import SentenceScore
 from syncheck.serving.chat import ServiceError
 
 HEADER_SECONDS = 10.0  # how long the line and the headers of a request may take
@@ -111,11 +112,6 @@ class _Share:
 
 
 _share: contextvars.ContextVar[_Share | None] = contextvars.ContextVar("syncheck_share", default=None)
-
-
-def used_seconds() -> float | None:
-    """Tell how long the current request has used the threads; None outside of one."""
-    return None if (share := _share.get()) is None else share.used
 
 
 async def in_thread(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
@@ -238,6 +234,13 @@ class Metrics:
             if kind == "retract":
                 self.retractions.inc()
             elif kind == "verified":
-                self.sentences.labels(values["status"], values["verdict"] or "none").inc()
-                if values["score"] is not None:
-                    self.scores.observe(values["score"])
+                self._count(values["status"], values["verdict"], values["score"])
+
+    def withheld(self, sentence: SentenceScore) -> None:
+        """Count a sentence that no event tells of."""
+        self._count(sentence.status, sentence.verdict, sentence.score)
+
+    def _count(self, status: str, verdict: str | None, score: float | None) -> None:
+        self.sentences.labels(status, verdict or "none").inc()
+        if score is not None:
+            self.scores.observe(score)

@@ -156,8 +156,7 @@ class RepairingGateway(DecoderSource):
     name: None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self.failing, self.address = self.gateway.failing, self.gateway.address
-        self.close, self.models = self.gateway.close, self.gateway.models
+        self.failing, self.close, self.models = self.gateway.failing, self.gateway.close, self.gateway.models
 
     async def complete(self, request: ChatRequest, deadline: Deadline) -> dict[str, Any]:  # noqa: D102
         if request.passages:

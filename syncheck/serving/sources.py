@@ -8,17 +8,17 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from syncheck.base.errors import InputError
-from syncheck.base.printable import shortened
+from syncheck.base.printable import counted, shortened
 from syncheck.monitor import Monitor
 from syncheck.results import Report
 from syncheck.results.events import EndEvent, Event, EventWriter, SentenceEvent, why_stopped
 from syncheck.results.protocol import VERSION, ProtocolEvent, Reveal, to_dict
 from syncheck.results.types import RagPrompt, SentenceScore
 from syncheck.scoring import falls_below
-from syncheck.serving.chat import ChatRequest, ServiceError, refusing, text_of, unsupported
+from syncheck.serving.chat import ChatRequest, ServiceError, refusing, text_of, unsupported, unverifiable
 from syncheck.serving.checked import (
     NO_PASSAGES,
     Failing,
@@ -106,7 +106,7 @@ def _why_empty(event: EndEvent, failing: Failing) -> str | None:
     if tried and not any(map(is_checked, tried)):
         why = f"no sentence could be checked: {tried[0].reason or tried[0].status}"
         if failing == "closed":
-            raise ServiceError(502, "verification_failed", why)
+            raise unverifiable(why)
         return why
     best = max((s.score for s in tried if s.score is not None), default=None)
     return "no sentence passed" if best is None else f"no sentence passed; the best of the last scored {best:.2f}"
@@ -161,6 +161,7 @@ class _Writing:
         threshold = None if self._request.stop_after else self._request.stop_below
         if isinstance(event, SentenceEvent) and threshold is not None and falls_below(event.sentence, threshold):
             self._withheld = event.sentence
+            self._request.tell_withheld(event.sentence)
         elif isinstance(event, EndEvent) and self._withheld is not None:
             kept = event.report.sentences[:-1]
             response = event.report.response[: kept[-1].end if kept else 0]
@@ -170,6 +171,11 @@ class _Writing:
 
     def _notice_stop(self, event: EndEvent) -> None:
         report, threshold = event.report, self._request.stop_below
+        if report.hidden:
+            left_out = counted(len(report.hidden), "sentence")
+            self.writer.notice(f"Left out: {left_out} that the model wrote", kind="warning")
+        if report.stop == "nothing_passed":
+            self.writer.notice("Incomplete: the next sentence did not pass", kind="warning")
         if report.stop == "budget":
             self._why_ended = event.output.trace[-1].reason
             self.writer.notice(f"Incomplete: {self._why_ended}", kind="warning")
@@ -251,7 +257,6 @@ class OwnModel(DecoderSource):
     name: str
     failing: Failing = "closed"
     max_new_tokens: int = 512
-    address: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
         self.decoders = dict(sorted(self.decoders.items(), key=lambda decoder: decoder[0] != self.default))

@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -24,8 +23,6 @@ from syncheck.serving.limits import Deadline
 MOST_BODY = 16 * 2**20  # bytes of a body, and of a line of a stream
 MOST_STREAM = 16 * MOST_BODY
 MOST_REFUSAL = 2**16  # bytes that are read of a refusal
-trace_headers: ContextVar[Mapping[str, str] | None] = ContextVar("syncheck_trace_headers", default=None)
-"""Headers that continue a trace in the upstream server; None if nothing is recorded."""
 _CONNECT_SECONDS = 10.0
 _SHORTEST_SECRET = 8  # characters of a key that is looked for in answers; a shorter one is a placeholder, such as "-"
 # What Retry-After may be: seconds or a date.
@@ -71,7 +68,7 @@ class Upstream:
     async def asked(self, path: str, authorization: str | None, body: object = None) -> AsyncIterator[Answer]:
         """Send a request, by POST if it has a body, and keep its answer open; a failure is a ServiceError."""
         key = f"Bearer {self._api_key}" if self._api_key is not None else authorization
-        headers = dict(trace_headers.get() or {}) | ({} if key is None else {"Authorization": key})
+        headers = {} if key is None else {"Authorization": key}
         method, content = "GET", None
         if body is not None:
             method = "POST"

@@ -129,3 +129,30 @@ def test_a_threshold_outside_its_range_and_a_verifier_without_scores_are_refused
     bare = Verifier(scripted.aligner, config=MonitorConfig(schema="aligner.v1"))
     with pytest.raises(InputError):
         assert_faithful("It opened in 1967.", PASSAGES, verifier=bare)
+
+
+@pytest.mark.parametrize(
+    ("more", "error", "said"),
+    [
+        (
+            {"id": "a"},
+            InputError,
+            r"^records\[1\] must have .*passages, answer or sentences.*'id'\. Leave out",
+        ),
+        ({"response": ANSWER}, InputError, r"^records\[1\] .*'response'"),
+        ({"passages": None}, WrongTypeError, "^passages must be"),
+        (None, WrongTypeError, r"^records\[1\] must be a mapping .* found NoneType"),
+        ({7: ""}, InputError, r"^records\[1\] .*found 'passages', 'answer', 7\."),
+    ],
+)
+def test_a_record_that_cannot_be_used_is_named_in_its_turn(scripted, more, error, said):
+    record = {"passages": PASSAGES, "answer": ANSWER}
+    reports = scripted.check_many([record, None if more is None else record | more])
+    assert len(next(reports).sentences) == 2
+    with pytest.raises(error, match=said):
+        next(reports)
+
+
+def test_a_record_without_passages_is_told_what_it_needs(scripted):
+    with pytest.raises(InputError, match=r"^records\[0\] must have .*passages.*found 'answer'"):
+        list(scripted.check_many([{"answer": ANSWER}]))

@@ -219,9 +219,9 @@ def test_documents_images_and_options_are_translated(clients):
 @pytest.mark.parametrize("stream", [False, True])
 def test_errors_have_the_form_of_each_client(clients, stream):
     client = clients(upstream_of())
-    with pytest.raises(openai.BadRequestError, match="no passages"):
+    with pytest.raises(openai.BadRequestError, match="expected passages"):
         client.responses(stream, {})
-    with pytest.raises(anthropic.BadRequestError, match="no passages"):
+    with pytest.raises(anthropic.BadRequestError, match="expected passages"):
         client.messages(stream, {})
     refused = [
         {"previous_response_id": "r"},

@@ -223,6 +223,26 @@ def sentences(choice):
     return [s["text"] for s in choice["syncheck"]["sentences"]]
 
 
+@pytest.mark.parametrize(
+    ("written", "shown", "said"),
+    [
+        ("It is in Spain. Lyon is large.", "Lyon is large.", "Left out: 1 sentence that"),
+        ("It is in Spain.\n\nIt is in Spain. Lyon is large. Bye.", "Lyon is large. Bye.", "Left out: 2 sentences that"),
+        ("Lyon is large. It is in Spain. Bye.", "Lyon is large. Bye.", "Left out: 1 sentence that"),
+        ("Lyon is large. It is in Spain.", "Lyon is large.", "Incomplete: the next sentence did not pass"),
+    ],
+)
+def test_what_is_left_out_leaves_no_space_and_is_told(posted, written, shown, said):
+    upstream = Continuing({("", None): [written]})
+    choice = posted(upstream, repair="drop").json()["choices"][0]
+    chunks = data_of(posted(upstream, asked(stream=True), repair="drop"))
+    assert choice["message"]["content"] == text_of(chunks) == folded(chunks).report["response"] == shown
+    places = [(s["start"], s["end"]) for s in choice["syncheck"]["sentences"]]
+    assert [shown[start:end] for start, end in places] == sentences(choice)
+    (notice,) = choice["syncheck"]["notices"]
+    assert notice.startswith(said) and [n.text for n in folded(chunks).notices] == [notice]
+
+
 def test_a_budget_that_ends_is_told(posted):
     chunks = data_of(posted(Continuing(), asked(stream=True), budget=fod.Budget(rounds=1)))[:-1]
     assert text_of(chunks) == RIGHT and chunks[-1]["choices"][0]["finish_reason"] == "length"
