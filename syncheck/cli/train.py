@@ -59,7 +59,8 @@ def train_options(add: Options) -> None:
     )
     add("--schema SCHEMA", f"feature schema ({DEFAULT_SCHEMA}, or that of a file of features)")
     add("--plot FILE", f"plot the AUROC of each kind on held-out folds{IN_FORMAT}")
-    add("--output DIR", required=True)
+    add("--output DIR", "folder for the monitor", required=True)
+    add("--overwrite", "replace the monitor that --output holds (refused)")
 
 
 def features_options(add: Options) -> None:
@@ -111,7 +112,13 @@ def calibrate_options(add: Options) -> None:
 
 def train(args: argparse.Namespace) -> int:
     """Train a monitor, print its figures beside those of ``generic``, and save it; returns the exit code."""
+    from syncheck import checkpoint
+
     check_folder(args.output)
+    if not args.overwrite and Path(args.output, checkpoint.CONFIG).exists():
+        raise InputError(
+            f"--output {args.output!r} holds a monitor, which would be lost; pass another --output, or --overwrite"
+        )
     untrained, measured = _measured(args, Path(args.data))
     options = named(args, "aggregator seed precision kept")
     trained = training.train_measured(untrained, measured, rule=args.labels, **options)

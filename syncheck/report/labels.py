@@ -229,7 +229,7 @@ def answer_facts(answer: Answer) -> tuple[str, ...]:
         *([] if whole is None else [f"whole answer {whole:.2f}"]),
         counted(len(report.sentences), "sentence"),
         *([f"{report.unscored} without a score"] if report.unscored else []),
-        counted(len(report.tokens), "token"),
+        *([counted(len(report.tokens), "token")] if len(report.tokens) else []),
         *filter(None, [reasoning_words(reasoning_length(report.response, (s.start for s in report.sentences)))]),
         *citation_facts(CitationCounts.of(report.sentences)),
         *([f"{len(answer.dropped)} dropped"] if answer.dropped else []),

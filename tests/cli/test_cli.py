@@ -322,7 +322,7 @@ class TestSentencesAreCutAsAsked:
         assert main(["score", *trained, "--input", source, "--output", str(target)]) == 0
         assert [s["text"] for s in read(target)[0]["sentences"]][1:] == ["Kovac taught, she said", "- music", "- art"]
         assert main(["score", *trained, *options, "--input", source]) == 2
-        assert "options for sentences only with --monitor generic" in capsys.readouterr().err
+        assert "options for sentences are for --monitor generic alone" in capsys.readouterr().err
 
 
 def test_a_monitor_gets_the_aligner_that_its_features_were_measured_with(tmp_path, capsys):
