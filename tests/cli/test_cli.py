@@ -316,7 +316,7 @@ class TestSentencesAreCutAsAsked:
         assert main([*train, "--line-breaks", "none"]) == 2
         assert "line_breaks='lines'; found line_breaks='none'" in capsys.readouterr().err
         assert main([*train, *options]) == 0
-        assert main(train) == 0
+        assert main([*train, "--overwrite"]) == 0
         source = write(tmp_path / "in.jsonl", self.RECORD)
         trained = [*model, "--monitor", monitor]
         assert main(["score", *trained, "--input", source, "--output", str(target)]) == 0
