@@ -150,13 +150,11 @@ def locked_outputs(args: argparse.Namespace) -> Iterator[None]:
     Meanwhile there is a file ``NAME.syncheck-lock`` with the id of the process next to each output. The lock is the
     operating system's, so that one left by a killed process has no effect and is taken over.
     """
-    shard = getattr(args, "shard", (1, 1))
     with ExitStack() as stack:
         for option, path in (named for name in _WRITTEN for named in _named(args, name)):
             if not path.parent.is_dir() or not path.name:  # the command says so in its own words
                 continue
-            part = f".shard-{shard[0]}-of-{shard[1]}" if option == "--output" and shard != (1, 1) else ""
-            lock = path.with_name(f"{path.name}{part}{LOCK}")
+            lock = path.with_name(f"{path.name}{LOCK}")
             handle = _lock(option, path, lock)
             stack.callback(os.close, handle)
             stack.callback(lock.unlink, missing_ok=True)

@@ -26,13 +26,6 @@ BATCH_SIZES = {"cpu": 1, "cuda": 16}
 """Number of responses replayed at once: on a CPU, padding costs more than a larger batch saves."""
 
 
-def _shard(text: str) -> tuple[int, int]:
-    number, slash, total = text.partition("/")
-    if not (slash and number.isdecimal() and total.isdecimal() and 1 <= int(number) <= int(total)):
-        raise argparse.ArgumentTypeError(f"must be I/N with 1 <= I <= N, such as 2/4; found {text}")
-    return int(number), int(total)
-
-
 def train_options(add: Options) -> None:
     """Add the options of ``train``."""
     add_model(add, monitor=False)
@@ -70,7 +63,6 @@ def features_options(add: Options) -> None:
     monitors.add_selection(add)
     add("--batch-size N", "number of responses replayed at once (cpu 1, cuda 16)")
     add("--part-size N")
-    add("--shard I/N", "measure only every N-th part, starting with part I", type=_shard, default=(1, 1))
 
 
 def calibrate_options(add: Options) -> None:
@@ -177,14 +169,7 @@ def features(args: argparse.Namespace) -> int:
         args.output,
         batch_size=args.batch_size or BATCH_SIZES[args.device],
         part_size=args.part_size or PART_SIZE,
-        shard=args.shard,
     )
-    if measured is None:
-        sys.stderr.write(
-            f"shard {args.shard[0]} of {args.shard[1]} is measured; parts of others are missing yet in "
-            f"{args.output}.parts. The last shard joins them, and so does any that is run again\n"
-        )
-        return 0
     monitors.report_left_out(measured, Path(args.data))
     return 2 if measured.left_out else 0
 

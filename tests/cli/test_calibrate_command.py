@@ -129,9 +129,9 @@ def test_options_out_of_range_are_exit_code_2(options):
     assert caught.value.code == 2
 
 
-def test_labels_that_call_nothing_supported_are_answered_with_options_of_this_command(trained, held_out, capsys):
-    options = ["--risk", "none", "--thresholds", "chosen", "--data", held_out[0]]
-    assert main([*trained[0], *options]) == 0
+def test_labels_that_call_nothing_supported_are_answered_with_options_of_this_command(trained, tmp_path, capsys):
+    few = write(tmp_path / "few.jsonl", *labelled(range(60, 65)))
+    assert main([*trained[0], "--risk", "none", "--thresholds", "chosen", "--data", few]) == 0
     said = capsys.readouterr().err
     assert "no sentence will be called supported" in said
     assert "--thresholds carried" in said and "--precision" not in said
