@@ -3,7 +3,7 @@
     python benchmarks/paper_table_1.py --ragtruth ragtruth --device cuda --output runs/table-1 \
         --model meta-llama/Llama-2-7b-chat-hf --generator llama-2-7b-chat --aligner AlignScore-base.ckpt \
         --aligner-backbone roberta-base --aligner-overflow cut \
-        --also MiniCheck=minicheck:lytang/MiniCheck-RoBERTa-Large CriticTok=critic:selfrag/selfrag_llama2_7b
+        --also MiniCheck=minicheck:lytang/MiniCheck-RoBERTa-Large
 
 and the same for ``mistralai/Mistral-7B-Instruct-v0.1``, whose answers are those of ``mistral-7B-instruct``. It runs
 ``syncheck features`` and ``syncheck evaluate``, printing each command; what is measured is kept in ``--output``, and a

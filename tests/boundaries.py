@@ -11,7 +11,7 @@ ROOMS = (
     *("aggregators", "scoring", "citations", "watching", "checkpoint", "verifier"),
     *("prompts", "signals", "decoding", "monitor_base", "replay", "model_monitor"),
     *("labelling", "corpus", "evaluation", "training", "monitor", "kit", "spans", "endpoints"),
-    *("report", "serving", "integrations", "cli", "testing"),
+    *("report", "serving", "integrations", "cli", "testing", "__main__"),
 )
 """The parts of ``syncheck`` in the order of imports: each may import those before it, lazily too, and no other."""
 APART = {

@@ -41,7 +41,7 @@ SLOW = frozenset(
     laws test_calibrate_command test_cli test_evaluate_command test_examples test_fod_baselines
     test_generate_command
     test_fod_cost_benchmark test_fod_drop_in test_fod_flare test_fod_on_exhausted test_kit test_overhead_benchmark
-    test_shards
+    test_resumed
     """.split()
 )
 """Folders and files of tests that `make quick` leaves out: commands, benchmarks, the bundled kit, every family."""

@@ -203,7 +203,7 @@ def one_by_one(command: str, count: int, rng: random.Random, folder: Path) -> tu
     data, model = folder / "data.jsonl", ["--model", str(MODEL), "--aligner", "none"]
     options = {
         "features": [*model, "--output", str(folder / "x.parquet")],
-        "train": [*model, "--aggregator", "lr", "--output", str(folder / "trained")],
+        "train": [*model, "--aggregator", "lr", "--overwrite", "--output", str(folder / "trained")],
         "evaluate": [*model, "--cv", "2", "--repeats", "1", "--aggregator", "lr", "--set", "strict"],
         "ablate": [*model, "--cv", "2", "--repeats", "1", "--aggregator", "lr"],
         "calibrate": ["--model", str(MODEL), "--monitor", str(folder / "monitor"), "--risk", "none"],

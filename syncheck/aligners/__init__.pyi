@@ -1,11 +1,10 @@
 from .alignscore import AlignScoreAligner as AlignScoreAligner
 from .bundled import BundledAligner as BundledAligner
-from .classifier import ClassifierAligner as ClassifierAligner, CriticAligner as CriticAligner
+from .classifier import ClassifierAligner as ClassifierAligner
 from .evaluators import (
     EndpointTextGenerator as EndpointTextGenerator,
     TextGenerator as TextGenerator,
     LocalTextGenerator as LocalTextGenerator,
-    SpanAligner as SpanAligner,
 )
 from .loading import ALIGNER_OPTIONS as ALIGNER_OPTIONS, load_aligner as load_aligner
 from .reader.aligner import ReaderAligner as ReaderAligner

@@ -1,4 +1,4 @@
-"""Aligners for contexts of any length that score pairs (premise, claim): classifiers, MiniCheck, Self-RAG's critic."""
+"""Aligners for contexts of any length that score pairs (premise, claim): classifiers and MiniCheck."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from transformers import (
 
 from syncheck.aligners.protocol import OfNetwork, check_asked, scored_by_length
 from syncheck.base.errors import CheckpointError, InputError
-from syncheck.base.pretrained import load_model, load_pretrained, load_tokenizer
+from syncheck.base.pretrained import load_pretrained, load_tokenizer
 from syncheck.reading.evidence import Chunk, EvidenceIndex, split_passages, split_to_fit
 from syncheck.results.types import Evidence, Support
 
@@ -271,63 +271,3 @@ def _support(passages: Sequence[str], parts: Mapping[str, tuple[float, _Premise]
     (best,) = EvidenceIndex((), chunks=premise).best(part, 1)
     chunk = premise[best]
     return Support(score, Evidence(chunk.passage, chunk.quoted_from(passages), score))
-
-
-SUPPORT_TOKENS = ("[Fully supported]", "[Partially supported]", "[No support / Contradictory]")
-PROMPT = "### Instruction:\n", "\n\n### Response:\n[Retrieval]<paragraph>{premise}</paragraph>[Relevant]{claim}"
-"""Prefix of the paper's appendix C in Self-RAG's format (Asai et al., 2024), around the instruction."""
-INSTRUCTION_SHARE = 0.25  # largest share of the window that the instruction may take
-
-
-class CriticAligner(ClassifierAligner):
-    """Scores claims by the critique tokens of a Self-RAG checkpoint (CriticTok of the paper, section 4.1).
-
-    ``instruction`` is the question that the response answers; a monitor passes its own, see :meth:`about`. InputError
-    if it takes more than a quarter of the window.
-
-    The score is P([Fully supported]), directly after the claim, divided by the sum of the three tokens' probabilities.
-    The paper divides by the sum of the other two, which gives the odds of the same share. A context that does not fit
-    is scored in parts; see :class:`ClassifierAligner`.
-    """
-
-    def __init__(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, name: str = "critic", instruction: str = ""
-    ) -> None:
-        self._network = model, tokenizer
-        scorer = _critic(model, tokenizer, instruction)
-        taken, most = scorer.length("", ""), int(scorer.window * INSTRUCTION_SHARE)
-        if taken > most:
-            raise InputError(
-                f"the instruction takes {taken} tokens of a window of {scorer.window}; expected at most {most}, so "
-                "that passages and claim fit. Shorten the question"
-            )
-        super().__init__(scorer, name=name)
-
-    @classmethod
-    def load(cls, path: Path | str, *, device: str | torch.device = "cpu") -> CriticAligner:  # type: ignore[override]
-        """Load a Self-RAG checkpoint by folder or name: float32 on a CPU, its own type elsewhere."""
-        return cls(*load_model(path, device), name=f"critic:{path}")
-
-    def about(self, question: str) -> CriticAligner:
-        """Bind the question that the claims answer."""
-        return CriticAligner(*self._network, name=self.name, instruction=question)
-
-
-def _critic(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, instruction: str) -> PairScorer:
-    """Make the scorer of a Self-RAG checkpoint; it passes each pair on its own, so that no row is padded."""
-    vocabulary = tokenizer.get_vocab()
-    if missing := [token for token in SUPPORT_TOKENS if token not in vocabulary]:
-        raise CheckpointError(
-            f"expected a Self-RAG checkpoint, whose vocabulary has {', '.join(SUPPORT_TOKENS)}; "
-            f"found none of {', '.join(missing)}"
-        )
-    support = [vocabulary[token] for token in SUPPORT_TOKENS]
-    window = min(int(model.config.get_text_config().max_position_embeddings), int(tokenizer.model_max_length))
-
-    def read(encoded: BatchEncoding) -> Tensor:
-        prompts = [torch.tensor([ids], device=model.device) for ids in encoded["input_ids"]]
-        logits = [model(input_ids=ids, logits_to_keep=1).logits[0, -1].float() for ids in prompts]  # (V,)
-        return torch.stack([row[support].softmax(-1)[0] for row in logits])
-
-    form = instruction.replace("{", "{{").replace("}", "}}").join(PROMPT)
-    return PairScorer(model, tokenizer, window, read, form)

@@ -1,31 +1,24 @@
-"""Text generators: language models that answer prompts, here or at an endpoint, and SpanExtract, which uses one."""
+"""Text generators: language models that answer prompts, here or at an endpoint."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
-from syncheck.aligners.protocol import OfNetwork, check_asked
 from syncheck.base.chats import write_chat
 from syncheck.base.connection import TIMEOUT_S, Connection
 from syncheck.base.errors import EndpointError, InputError, TextGeneratorError
-from syncheck.base.files import asset_text
 from syncheck.base.pretrained import load_model
-from syncheck.results.types import Support
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 MAX_ANSWER_TOKENS = 512
 SHOWN_CHARACTERS = 200
-
-KEY = "hallucination list"
 
 
 class TextGenerator(Protocol):
@@ -37,7 +30,7 @@ class TextGenerator(Protocol):
         """Extract the text of the answer; raise TextGeneratorError if there is none."""
 
 
-class LocalTextGenerator(OfNetwork):
+class LocalTextGenerator:
     """An instruction-tuned causal language model, decoded greedily, with the tokenizer's chat template if it has one.
 
     ``name`` is the folder or name that it was loaded from, and ``max_new_tokens`` limits the answer.
@@ -134,72 +127,3 @@ class EndpointTextGenerator:
                 f"{json.dumps(answer)[:SHOWN_CHARACTERS]}"
             ) from error
         return content
-
-
-class SpanAligner(OfNetwork):
-    """Scores a claim 0 if a language model marks a span of it as unsupported, and 1 if it marks none (SpanExtract).
-
-    ``evaluator`` is a :class:`LocalTextGenerator`, an :class:`EndpointTextGenerator`, or another
-    :class:`TextGenerator`, and ``question`` the one that the claims answer; a monitor passes its own, see
-    :meth:`about`.
-
-    The model is asked about each claim alone, with the whole context, so that a sentence scores the same during
-    generation and afterwards; the paper asks about the whole answer at once. The prompt is that of the paper for
-    biographies (appendix C), for every task. The result has no evidence.
-    """
-
-    def __init__(self, evaluator: TextGenerator, *, question: str = "") -> None:
-        self.name = f"spans:{evaluator.name}"
-        self._model: TextGenerator = evaluator
-        self._question = question
-
-    def about(self, question: str) -> SpanAligner:
-        """Bind the question that the claims answer."""
-        return SpanAligner(self._model, question=question)
-
-    def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
-        """Score each claim; see :class:`~syncheck.aligners.protocol.Aligner`. Without a context, all scores are 0.
-
-        Raises TextGeneratorError if the evaluator cannot be reached, or its answer is not a list of spans of the claim.
-        """
-        check_asked(passages, claims)
-        if not any(passage.strip() for passage in passages):
-            return [Support(0.0, None) for _ in claims]
-        context = "\n\n".join(passages)
-        return [Support(0.0 if self._marked(context, claim) else 1.0, None) for claim in claims]
-
-    def _marked(self, context: str, claim: str) -> list[str]:
-        answer = self._model(
-            asset_text("prompts/spans.txt").format(passages=context, question=self._question, answer=claim.strip())
-        )
-        spans = hallucinated_spans(answer)
-        marked = [span for span in spans if _plain(span) and _plain(span) in _plain(claim)]
-        if spans and not marked:
-            raise TextGeneratorError(
-                f"{self._model.name!r} marked {spans!r}, none of which is in the sentence {claim!r}; expected its "
-                "exact words"
-            )
-        return marked
-
-
-def hallucinated_spans(answer: str) -> list[str]:
-    """Read the spans of the first JSON object in an answer that has a list of them, or raise TextGeneratorError."""
-    decoder = json.JSONDecoder()
-    for brace in re.finditer(r"\{", answer):
-        try:
-            parsed, _ = decoder.raw_decode(answer, brace.start())
-        except ValueError:
-            continue
-        if KEY in parsed:
-            spans = parsed[KEY]
-            if isinstance(spans, list) and all(isinstance(span, str) for span in spans):
-                return spans
-            break
-    raise TextGeneratorError(
-        f'expected an answer with a JSON object {{"{KEY}": [spans]}}; found {answer[:SHOWN_CHARACTERS]!r}'
-    )
-
-
-def _plain(text: str) -> str:
-    """Normalise case and white space, which a language model may change when it quotes."""
-    return " ".join(text.casefold().split())

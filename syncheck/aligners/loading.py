@@ -130,8 +130,7 @@ def load_aligner(
           bundled aligner. Nothing is downloaded, and the log says which it is;
         - an AlignScore checkpoint: a ``.ckpt`` file, or ``owner/repository/file.ckpt`` of the Hugging Face Hub;
         - a folder in the bundled aligner's format;
-        - ``"minicheck:"``, ``"critic:"`` (Self-RAG) or ``"spans:"`` (an instruction-tuned model that lists unsupported
-          spans), followed by a folder or the name of a checkpoint;
+        - ``"minicheck:"``, followed by a folder or the name of a checkpoint;
         - the folder or name of a classifier of entailment.
     backbone
         For an AlignScore ``.ckpt``: folder or name of the RoBERTa whose config and tokenizer it needs. None takes the
@@ -148,8 +147,7 @@ def load_aligner(
     CheckpointError
         If the checkpoint cannot be loaded, the cache has none of an alias, or the name is a mistyped alias.
     InputError
-        If an alias is also the name of a file or folder here, the name is that of an endpoint, whose key is not stored,
-        or an option is not one of this kind's.
+        If an alias is also the name of a file or folder here, or an option is not one of this kind's.
     """
     if Path(name).is_dir():
         require_plain_folder(Path(name))
@@ -171,8 +169,8 @@ def _loader(name: str | Path) -> tuple[tuple[str, ...], Callable[..., Aligner | 
         return (), _PLAIN[str(name)]
     if name in _ALIASES:
         return (), partial(_load_cached, str(name))
-    if path and prefix in _PREFIXES:
-        return (), partial(_PREFIXES[prefix], path)
+    if path and prefix == "minicheck":
+        return (), partial(aligners.ClassifierAligner.load_minicheck, path)
     if Path(name).suffix == ".ckpt":
         return ("backbone", "mode", "overflow"), partial(aligners.AlignScoreAligner.load, name)
     if is_packed(Path(name)):
@@ -183,23 +181,6 @@ def _loader(name: str | Path) -> tuple[tuple[str, ...], Callable[..., Aligner | 
 def _load_classifier(name: str | Path, **options: Any) -> Aligner:
     check_name(name, _NAMES)
     return aligners.ClassifierAligner.load(name, **options)
-
-
-def _load_spans(path: str, device: str | torch.device) -> Aligner:
-    if path.startswith(("http://", "https://")):
-        raise InputError(
-            f"'spans:{path}' would send data to an endpoint, which must be requested in Python; pass "
-            "aligner=SpanAligner(EndpointTextGenerator(base_url, model, ...))"
-        )
-    return aligners.SpanAligner(aligners.LocalTextGenerator.load(path, device=device))
-
-
-_PREFIXES: Mapping[str, Callable[..., Aligner]] = {
-    "minicheck": lambda path, device: aligners.ClassifierAligner.load_minicheck(path, device=device),
-    "critic": lambda path, device: aligners.CriticAligner.load(path, device=device),
-    "spans": _load_spans,
-}
-"""Loaders of the aligners that a word before a colon determines."""
 
 
 def _load_cached(alias: str, device: str | torch.device) -> Aligner:

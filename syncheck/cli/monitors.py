@@ -16,14 +16,12 @@ from syncheck.base.printable import counted, printable
 from syncheck.cli.options import Options, aligner_options, flag, named
 from syncheck.config import DEFAULT_SCHEMA, GENERIC, GENERIC_BUNDLED, GENERIC_READER, MonitorConfig
 from syncheck.features.schemas import needs_lid, needs_signals
-from syncheck.report.plots import IntervalPanel
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS
 from syncheck.text.sentences.boundaries import SegmenterConfig
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from syncheck.evaluation import EvaluationTable
     from syncheck.kit import KitPurpose
 
 Scorer: TypeAlias = "syncheck.Monitor | syncheck.Verifier"
@@ -60,8 +58,7 @@ def scoring_monitor(args: argparse.Namespace, purpose: KitPurpose) -> Scorer:
     For another model, it reads text as ``generic`` does, or with ``--aligner`` by this aligner alone.
     """
     asked = _features_asked(args)
-    alone = asked and args.aligner != "none"
-    alone &= all(getattr(args, name, None) is None for name in ("lid_reference", "schema"))
+    alone = bool(asked) and args.aligner != "none" and not {"lid_reference", "schema"} & set(asked)
     scorer: Scorer
     if args.monitor is not None or (args.model is None and not alone):
         scorer = _trained(args, purpose)
@@ -117,28 +114,8 @@ def monitor_to_measure(args: argparse.Namespace) -> Scorer:
 def _trained(args: argparse.Namespace, purpose: KitPurpose) -> Scorer:
     from syncheck import checkpoint
 
+    _check_trained(args, purpose)
     named = args.monitor in _ALIGNERS
-    if named and args.aligner is not None:
-        raise InputError(
-            f"--monitor {args.monitor} has its own aligner; leave out --aligner, or keep it and leave out --monitor"
-        )
-    if _features_asked(args) or (sentence_options(args) and not (named or (args.monitor or purpose) == GENERIC)):
-        known = f"--monitor {args.monitor}" if args.monitor else f"the bundled monitor {purpose!r}"
-        raise InputError(
-            f"{known} keeps what it was trained with, so --aligner, --schema and --lid-reference cannot be used with "
-            f"it, and options for sentences only with --monitor {GENERIC}; leave them out, or pass another --model "
-            "without --monitor"
-        )
-    if named and Path(args.monitor).exists():
-        raise InputError(
-            f"--monitor {args.monitor} is a bundled monitor, but there is also a {args.monitor!r} here; write "
-            f"./{args.monitor} for that one"
-        )
-    if not (named or args.monitor is None or Path(args.monitor).exists() or checkpoint.is_repository(args.monitor)):
-        raise InputError(
-            f"--monitor {args.monitor!r}: there is no such folder; pass a folder that `syncheck train` wrote, a "
-            f"repository as 'owner/name', or {', '.join(map(repr, _ALIGNERS))}"
-        )
     if args.model is None and (named or args.monitor is None):
         chosen: Scorer = syncheck.load_kit(cast("Any", args.monitor or purpose), device=args.device)
         return chosen
@@ -158,9 +135,40 @@ def _trained(args: argparse.Namespace, purpose: KitPurpose) -> Scorer:
         raise MismatchError(message) from error
 
 
-def _features_asked(args: argparse.Namespace) -> bool:
-    asked = (args.aligner, getattr(args, "lid_reference", None), getattr(args, "schema", None))
-    return bool(aligner_options(args)) or any(option is not None for option in asked)
+def _check_trained(args: argparse.Namespace, purpose: KitPurpose) -> None:
+    """Refuse a monitor that is not there, and options that would measure or cut otherwise than in its training."""
+    from syncheck import checkpoint
+
+    named = args.monitor in _ALIGNERS
+    if named and args.aligner is not None:
+        raise InputError(
+            f"--monitor {args.monitor} has its own aligner; leave out --aligner, or keep it and leave out --monitor"
+        )
+    faults = [f"{', '.join(map(flag, asked))} cannot be used with it"] if (asked := _features_asked(args)) else []
+    if sentence_options(args) and not (named or (args.monitor or purpose) == GENERIC):
+        faults.append(f"options for sentences are for --monitor {GENERIC} alone")
+    if faults:
+        known = f"--monitor {args.monitor}" if args.monitor else f"the bundled monitor {purpose!r}"
+        raise InputError(
+            f"{known} keeps what it was trained with, so {' and '.join(faults)}; leave them out, or pass another "
+            "--model without --monitor"
+        )
+    if named and Path(args.monitor).exists():
+        raise InputError(
+            f"--monitor {args.monitor} is a bundled monitor, but there is also a {args.monitor!r} here; write "
+            f"./{args.monitor} for that one"
+        )
+    if not (named or args.monitor is None or Path(args.monitor).exists() or checkpoint.is_repository(args.monitor)):
+        raise InputError(
+            f"--monitor {args.monitor!r}: there is no such folder; pass a folder that `syncheck train` wrote, a "
+            f"repository as 'owner/name', or {', '.join(map(repr, _ALIGNERS))}"
+        )
+
+
+def _features_asked(args: argparse.Namespace) -> list[str]:
+    """List the options given, by their names, that say which features are measured."""
+    asked = [name for name in ("aligner", "lid_reference", "schema") if getattr(args, name, None) is not None]
+    return [*asked, *(f"aligner_{name}" for name in aligner_options(args))]
 
 
 def aligner_for(args: argparse.Namespace) -> aligners.Aligner | None:
@@ -263,11 +271,6 @@ def measuring_monitor(args: argparse.Namespace, paths: Sequence[Path]) -> Scorer
     return None
 
 
-_REMEDY = (
-    "Pass the --monitor, or the --schema and options for sentences, of its `syncheck features`, or measure it again"
-)
-
-
 def measured_by(
     monitor: Scorer | None,
     args: argparse.Namespace,
@@ -285,7 +288,9 @@ def measured_by(
         check(measured.records)
         if monitor is not None:
             measured = training.narrowed(measured, monitor.schema)
-            training.check_measured_by(measured, monitor, source=path, remedy=_REMEDY)
+            schema = "or the --schema and options for sentences, " if hasattr(args, "schema") else ""
+            remedy = f"Pass the --monitor, {schema}of its `syncheck features`, or measure it again"
+            training.check_measured_by(measured, monitor, source=path, remedy=remedy)
     else:
         assert monitor is not None
         records = chosen_responses(args, path)
@@ -343,12 +348,3 @@ def refuse_idle(given: Sequence[str], reason: str) -> None:
     """Refuse options, by their names, that would have no effect, for the given reason."""
     if given:
         raise InputError(f"{', '.join(map(flag, given))} would have no effect: {reason}")
-
-
-def panels_of(name: str, table: EvaluationTable) -> list[IntervalPanel]:
-    """Make one panel of AUROC for each subset of a table; ``name`` is the name of the set."""
-    figures = ("system", "auroc", "low", "high")
-    return [
-        IntervalPanel(f"{name} set, {part}", *(tuple(getattr(row, figure) for row in rows) for figure in figures))
-        for part, rows in table.by_subset().items()
-    ]

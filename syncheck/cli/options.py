@@ -68,8 +68,6 @@ _SHARED = {
     "beside the checkpoint, or the model that the checkpoint names)",
 }
 """Help of options that several commands have, by their usage."""
-IN_FORMAT = ", in the format given by the file name: .png, .svg, ..."
-"""End of the help of ``--plot FILE``."""
 
 
 class Options:
@@ -138,8 +136,7 @@ def add_aligner(add: Options, default: str) -> None:
         "model that says how well passages support a sentence: 'bundled', 'reader' (scoring takes about 1.5 "
         "times as long, and it understands far more), 'none', 'minicheck', 'alignscore', 'hhem' or 'nli' (the "
         "best such checkpoint in the cache), 'auto' (the best of all these that is there), an AlignScore .ckpt, "
-        "the folder or name of a classifier, minicheck:PATH, critic:PATH (Self-RAG), or "
-        f"spans:PATH (a language model that lists unsupported spans){default}",
+        f"the folder or name of a classifier, or minicheck:PATH{default}",
     )
     add(
         "--effort EFFORT",

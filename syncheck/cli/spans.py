@@ -32,7 +32,7 @@ def mark_options(add: Options) -> None:
     add("--fit-thresholds PATH", "for refind: choose the thresholds on these labelled items")
     add("--encoder DIR_OR_ID", "for hallurag: a sentence encoder (letter trigrams)")
     group = add.group("an instruct model", "for hallurag: lists wrong spans")
-    group.parser.add_argument("--llm", "--asked", metavar="DIR_OR_ID", help="Hugging Face model")
+    group("--llm DIR_OR_ID", "Hugging Face model")
     group("--endpoint URL", "URL of an OpenAI-compatible server, up to /v1")
     group("--endpoint-model NAME", "name of the model on the server")
     group("--api-key-variable VARIABLE", "environment variable that holds the server's API key")
@@ -41,10 +41,7 @@ def mark_options(add: Options) -> None:
         "--passages PATH",
         "texts to retrieve from: a text file (one per paragraph), JSON Lines with 'text', or a folder of such files",
     )
-    group(
-        "--reranker DIR_OR_ID",
-        "encoder that ranks the results of BM25, or 'none' (multilingual-e5-large if it is in the local cache)",
-    )
+    group("--reranker DIR_OR_ID", "encoder that ranks the results of BM25 (they keep their order)")
     group("--reranker-prefix TEXT", "prefix of each text, such as 'query: ' for E5", default="")
 
 
@@ -165,22 +162,12 @@ def _retriever(args: argparse.Namespace) -> spans.ChunkRetriever | None:
         if args.reranker is not None or args.reranker_prefix:
             raise InputError("--reranker ranks texts from --passages PATH; pass that too")
         return None
-    if args.reranker in (None, "none") and args.reranker_prefix:
+    if args.reranker is None and args.reranker_prefix:
         raise InputError("--reranker-prefix needs --reranker DIR_OR_ID; pass that too")
-    return spans.ChunkRetriever(_texts(Path(args.passages)), encoder=_reranker(args))
-
-
-def _reranker(args: argparse.Namespace) -> spans.CheckpointEncoder | None:
-    """Load the encoder that ``--reranker`` names, or else the default one if it is in the cache; print which."""
-    if args.reranker == "none":
-        return None
+    encoder = None
     if args.reranker is not None:
-        return spans.CheckpointEncoder(args.reranker, prefix=args.reranker_prefix, device=args.device)
-    encoder, name = spans.cached_reranker(device=args.device), spans.DEFAULT_RERANKER
-    alone = f"BM25 alone: {name} is not in the local cache"
-    told = alone if encoder is None else f"{name}, from the local cache; --reranker none: BM25 alone"
-    sys.stderr.write(f"texts ordered by {told}\n")
-    return encoder
+        encoder = spans.CheckpointEncoder(args.reranker, prefix=args.reranker_prefix, device=args.device)
+    return spans.ChunkRetriever(_texts(Path(args.passages)), encoder=encoder)
 
 
 def _texts(place: Path) -> list[str]:

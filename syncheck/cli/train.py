@@ -11,27 +11,19 @@ from typing import TYPE_CHECKING, get_args
 import numpy as np
 
 import syncheck
-from syncheck import evaluation, training
+from syncheck import training
 from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.base.errors import InputError
 from syncheck.cli import monitors
-from syncheck.cli.options import IN_FORMAT, Options, add_model, check_file, check_folder, named, positive_share
+from syncheck.cli.options import Options, add_model, check_file, check_folder, named, positive_share
 from syncheck.config import DEFAULT_SCHEMA, KEPT, PRECISION
 from syncheck.corpus.store import PART_SIZE
-from syncheck.report.plots import plot_curve, plot_intervals, save_reliability_diagram
 
 if TYPE_CHECKING:
     from syncheck.training.provenance import UnloadedMonitor
 
 BATCH_SIZES = {"cpu": 1, "cuda": 16}
 """Number of responses replayed at once: on a CPU, padding costs more than a larger batch saves."""
-
-
-def _shard(text: str) -> tuple[int, int]:
-    number, slash, total = text.partition("/")
-    if not (slash and number.isdecimal() and total.isdecimal() and 1 <= int(number) <= int(total)):
-        raise argparse.ArgumentTypeError(f"must be I/N with 1 <= I <= N, such as 2/4; found {text}")
-    return int(number), int(total)
 
 
 def train_options(add: Options) -> None:
@@ -58,8 +50,8 @@ def train_options(add: Options) -> None:
         type=positive_share,
     )
     add("--schema SCHEMA", f"feature schema ({DEFAULT_SCHEMA}, or that of a file of features)")
-    add("--plot FILE", f"plot the AUROC of each kind on held-out folds{IN_FORMAT}")
-    add("--output DIR", required=True)
+    add("--output DIR", "folder for the monitor", required=True)
+    add("--overwrite", "replace the monitor that --output holds (refused)")
 
 
 def features_options(add: Options) -> None:
@@ -71,7 +63,6 @@ def features_options(add: Options) -> None:
     monitors.add_selection(add)
     add("--batch-size N", "number of responses replayed at once (cpu 1, cuda 16)")
     add("--part-size N")
-    add("--shard I/N", "measure only every N-th part, starting with part I", type=_shard, default=(1, 1))
 
 
 def calibrate_options(add: Options) -> None:
@@ -104,14 +95,18 @@ def calibrate_options(add: Options) -> None:
         "calibrate on answers of the decoder that will use it (as --thresholds says)",
         type=positive_share,
     )
-    add("--curve FILE", "plot the share of faithful sentences against the share kept, over all thresholds")
-    add("--plot FILE", f"plot a reliability diagram{IN_FORMAT}")
     add("--output DIR", "folder for the calibrated monitor")
 
 
 def train(args: argparse.Namespace) -> int:
     """Train a monitor, print its figures beside those of ``generic``, and save it; returns the exit code."""
+    from syncheck import checkpoint
+
     check_folder(args.output)
+    if not args.overwrite and Path(args.output, checkpoint.CONFIG).exists():
+        raise InputError(
+            f"--output {args.output!r} holds a monitor, which would be lost; pass another --output, or --overwrite"
+        )
     untrained, measured = _measured(args, Path(args.data))
     options = named(args, "aggregator seed precision kept")
     trained = training.train_measured(untrained, measured, rule=args.labels, **options)
@@ -124,9 +119,6 @@ def train(args: argparse.Namespace) -> int:
         )
     if trained.doubt is not None:
         sys.stderr.write(f"{trained.doubt}\n")
-    if args.plot is not None:
-        panels = monitors.panels_of("training", trained.table)
-        plot_intervals(panels, args.plot, label="AUROC, with 95 % intervals over groups")
     trained.monitor.save_pretrained(args.output)
     responses, config = len(set(measured.owners[measured.checkable & measured.labelled])), trained.monitor.config
     lower, upper = config.verdict_thresholds
@@ -177,14 +169,7 @@ def features(args: argparse.Namespace) -> int:
         args.output,
         batch_size=args.batch_size or BATCH_SIZES[args.device],
         part_size=args.part_size or PART_SIZE,
-        shard=args.shard,
     )
-    if measured is None:
-        sys.stderr.write(
-            f"shard {args.shard[0]} of {args.shard[1]} is measured; parts of others are missing yet in "
-            f"{args.output}.parts. The last shard joins them, and so does any that is run again\n"
-        )
-        return 0
     monitors.report_left_out(measured, Path(args.data))
     return 2 if measured.left_out else 0
 
@@ -207,13 +192,6 @@ def calibrate(args: argparse.Namespace) -> int:
         **named(args, "method risk every_sentence thresholds good_share seed"),
     )
     sys.stdout.write(_table(calibrated, questions=len(np.unique(measured.groups))))
-    if args.plot is not None:
-        scores = {"before": calibrated.raw, "after": calibrated.out_of_fold}
-        bins = {when: evaluation.reliability_bins(of, calibrated.y) for when, of in scores.items()}
-        save_reliability_diagram(args.plot, bins)
-    if args.curve is not None:
-        kept, good = calibrated.curve.kept.tolist(), calibrated.curve.good.tolist()
-        plot_curve(kept, good, args.curve, labels=("share of the sentences kept", "share of good ones among them"))
     if args.output is not None:
         calibrated.monitor.save_pretrained(args.output)
         sys.stderr.write(f"saved to {args.output}\n")

@@ -162,6 +162,10 @@ class ScoredAnswer:
     """Number of characters of reasoning before it, which are not scored."""
     monitor: str | None = None
     """Name of the bundled monitor that scored it; None for a monitor of one's own."""
+    response: str = ""
+    """The answer as a decoder gave it, with what it gave after the sentences; empty for a response that was scored."""
+    stop: str | None = None
+    """Why the decoder ended it; None for a response that was scored."""
 
     @property
     def lowest(self) -> SentenceScore | None:
@@ -183,6 +187,8 @@ def answer_of(row: JsonDict) -> ScoredAnswer:
         tuple(map(_sentence, record.objects("sentences"))),
         reasoning=record.optional("reasoning", int) or 0,
         monitor=record.optional("monitor", str),
+        response=record.optional("response", str) or "",
+        stop=record.optional("stop", str),
     )
 
 

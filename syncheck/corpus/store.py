@@ -36,21 +36,20 @@ class Store:
 
     ``pandas.read_parquet(folder)`` reads one row for each record with its ``key``, ``id``, ``source`` and ``line``, its
     ``error`` or null, the ``lowest_score`` of its sentences or null, and ``row``, the JSON that the command writes for
-    it. With ``shared``, other processes write parts of their own at the same time; otherwise, unfinished files that a
-    killed process left behind are removed.
+    it. Unfinished files that a killed process left behind are removed.
 
     A folder of a run with other facts, or of parts without a note of them, raises MismatchError. A damaged note, and a
     part that is damaged or repeats a record of another, raise CheckpointError, a folder that cannot be written
     InputError; without pyarrow, MissingExtraError is raised.
     """
 
-    def __init__(self, folder: str | Path, facts: Mapping[str, str], *, shared: bool = False) -> None:
+    def __init__(self, folder: str | Path, facts: Mapping[str, str]) -> None:
         _parquet()
         self.folder = Path(folder)
         noted = {"format": FORMAT, **facts}
         _enter_run(self.folder / _RUN, noted)
         self.run = _run_of(noted)
-        for path in () if shared else self.folder.glob(f"*{UNFINISHED}*"):
+        for path in self.folder.glob(f"*{UNFINISHED}*"):
             path.unlink(missing_ok=True)
         self._parts: list[str] = []
         self._keys: set[str] = set()
@@ -232,7 +231,6 @@ def answer_corpus(
     worker: Worker,
     *,
     part_size: int = PART_SIZE,
-    wanted: Callable[[int], bool] = lambda number: True,
     total: int | None = None,
     show_progress: bool | None = None,
     on_part: Callable[[pa.Table], None] = lambda table: None,
@@ -242,19 +240,18 @@ def answer_corpus(
     A part has the missing ones among ``part_size`` consecutive records of the corpus, the most that a kill can cost, so
     that a run that was killed continues with the same parts. Equal records, ids included, are answered once.
 
-    ``lines`` are the whole corpus, ``total`` their number for the progress bar. ``wanted`` tells by its number whether
-    a part is answered here; others are left to other processes. ``on_part`` is called with the table of each part once
-    it is stored. The result has the keys of the corpus's records; a store may have rows of other records too.
+    ``lines`` are the whole corpus, ``total`` their number for the progress bar. ``on_part`` is called with the table
+    of each part once it is stored. The result has the keys of the corpus's records; a store may have rows of other
+    records too.
     """
     asked: set[str] = set()
     with progress(total=total, desc="records", unit=" records", shown=show_progress) as bar:
         for number, missing in _missing(lines, store, part_size, asked, bar):
-            if wanted(number):
-                answered = [*missing.values()]
-                table = table_of(answered, worker(answered), [*missing])
-                store.add(number, table)
-                bar.update(len(table))
-                on_part(table)
+            answered = [*missing.values()]
+            table = table_of(answered, worker(answered), [*missing])
+            store.add(number, table)
+            bar.update(len(table))
+            on_part(table)
     return asked
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from transformers.generation import GenerationConfig, LogitsProcessorList, Stopp
 from syncheck.base.checks import check_choice as check_choice
 from syncheck.base.checks import check_count as check_count
 from syncheck.base.checks import check_share as check_share
-from syncheck.base.errors import InputError, WrongTypeError
+from syncheck.base.errors import InputError, SyncheckError, WrongTypeError
 from syncheck.decoding.rows import Sequences
 from syncheck.results.types import RagPrompt
 from syncheck.signals import check_one_encoding, check_window
@@ -149,12 +149,13 @@ def prepare_generation(
     ------
     InputError
         For ``num_beams`` above 1, a cache or an assistant model of your own, requested outputs that are not collected,
-        ``stop_strings`` without ``tokenizer``, a temperature that is not finite and above 0 (0 may stand for greedy
-        decoding), or an argument that ``model.generate`` does not know.
+        ``stop_strings`` without ``tokenizer`` or without a string, a limit of tokens below 1, a temperature that is not
+        finite and above 0 (0 may stand for greedy decoding), and an argument that ``model.generate`` does not know or
+        whose value it refuses.
     PromptError
         If a prompt does not fit the model's window, or as in :func:`check_reach`.
     WrongTypeError
-        If the temperature is no number.
+        If the temperature is no number, a limit of tokens no whole number, or a stop string no string.
     """
     prompts = [prompts] if isinstance(prompts, RagPrompt) else prompts
     check_window(model, max(len(prompt.with_context_ids) for prompt in prompts) + 1)  # before generate warns about it
@@ -167,6 +168,8 @@ def prepare_generation(
     config = kwargs.get("generation_config") or model.generation_config
     _check_cache(kwargs.get("cache_implementation", config.cache_implementation))  # before generate makes one
     _check_temperature(kwargs.get("temperature", config.temperature), kwargs.get("do_sample", config.do_sample))
+    for name in {"max_new_tokens", "max_length"} & {name for name, value in kwargs.items() if value is not None}:
+        check_count(kwargs[name], name)
     configured = config.stop_strings or model.generation_config.stop_strings
     if configured:
         kwargs["stop_strings"] = None
@@ -175,6 +178,7 @@ def prepare_generation(
         # generate drops the tokenizer when it is given a callable, so the criterion is made here.
         if tokenizer is None:
             raise InputError("stop_strings need the tokenizer; pass tokenizer=..., as to model.generate")
+        _check_stop_strings(stop_strings)
         given = kwargs.get("stopping_criteria") or ()
         kwargs["stopping_criteria"] = StoppingCriteriaList([*given, StopStringCriteria(tokenizer, stop_strings)])
 
@@ -187,13 +191,21 @@ def prepare_generation(
         plan: GenerationSetup = model.generate(
             input_ids=sequences.padded(), attention_mask=sequences.mask(), custom_generate=capture, **kwargs
         )
-    except ValueError as error:
-        unknown = [name for name in kwargs if repr(name) in str(error)] if "model_kwargs" in str(error) else []
-        if not unknown:
-            raise
-        raise InputError(f"neither this method nor model.generate takes an argument {unknown[0]!r}") from error
+    except SyncheckError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise _refused(error, kwargs) from error
     check_reach(model, prompts, plan.config.max_length)
     return plan
+
+
+def _refused(error: Exception, given: Iterable[str]) -> SyncheckError:
+    """Say that ``model.generate`` does not know an argument, of those given, or refuses the value of one."""
+    unknown = [name for name in given if repr(name) in str(error)] if "model_kwargs" in str(error) else []
+    if unknown:
+        return InputError(f"neither this method nor model.generate takes an argument {unknown[0]!r}")
+    kind = WrongTypeError if isinstance(error, TypeError) else InputError
+    return kind(f"model.generate refuses a value of {', '.join(given) or 'the generation config'}: {error}")
 
 
 def _check_temperature(temperature: object, do_sample: object) -> None:
@@ -208,6 +220,15 @@ def _check_temperature(temperature: object, do_sample: object) -> None:
             f"temperature must be finite and above 0; found {temperature}. For greedy decoding leave it out, with "
             "do_sample=False"
         )
+
+
+def _check_stop_strings(given: object) -> None:
+    """Refuse what is no string or list of them, and an empty list, of which generate could make no criterion."""
+    strings = [given] if isinstance(given, str) else given
+    if not isinstance(strings, Sequence) or not all(isinstance(string, str) for string in strings):
+        raise WrongTypeError(f"stop_strings must be a string or a list of strings; found {given!r}")
+    if not strings:
+        raise InputError("stop_strings must hold at least one string; found an empty list. Leave them out for none")
 
 
 _SEEDS = range(-(2**63), 2**64)

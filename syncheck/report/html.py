@@ -124,7 +124,7 @@ def _templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    named = "citation_verdicts citation_words contrast_lines decimal message_of no_answer tint"
+    named = "citation_verdicts citation_words contrast_lines decimal message_label message_of no_answer tint"
     environment.filters |= {name: getattr(wording, name) for name in [*named.split(), "verdict", "why"]}
     environment.filters |= {"direction": reading_direction, "counted": counted, "quotation": quotation}
     return environment

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby, pairwise
+from typing import TYPE_CHECKING
 
 from syncheck.base.printable import counted
 from syncheck.features.schemas import LID, feature_of
@@ -15,6 +16,9 @@ from syncheck.results.spans import SpanLabels, risk_of
 from syncheck.results.types import Citation, CitationStatus, Contrast, Evidence, Remark, SentenceScore, Status, Verdict
 from syncheck.spans.words import cluster_borders
 from syncheck.text.markup import reasoning_length
+
+if TYPE_CHECKING:
+    from syncheck.corpus.records import ScoredAnswer
 
 VERDICTS: Mapping[Verdict, str] = {
     "supported": "the passages support it",
@@ -196,11 +200,16 @@ def no_answer(stop: str | None) -> str:
     return _NO_ANSWER.get(stop, "empty answer")
 
 
-def message_of(report: Report) -> str:
+def message_of(answer: Report | ScoredAnswer) -> str:
     """Find what a decoder gave after the sentences or in their place, such as a quotation; "" if it gave nothing."""
-    if report.stop not in _GIVES_MESSAGE:
+    if answer.stop not in _GIVES_MESSAGE:
         return ""
-    return report.response[report.sentences[-1].end if report.sentences else 0 :].strip()
+    return answer.response[answer.sentences[-1].end if answer.sentences else 0 :].strip()
+
+
+def message_label(sentences: int) -> str:
+    """Say what a message is to the sentences of an answer, of which there are so many."""
+    return "given after it" if sentences else "given instead"
 
 
 def citation_facts(counts: CitationCounts) -> tuple[str, ...]:
@@ -220,7 +229,7 @@ def answer_facts(answer: Answer) -> tuple[str, ...]:
         *([] if whole is None else [f"whole answer {whole:.2f}"]),
         counted(len(report.sentences), "sentence"),
         *([f"{report.unscored} without a score"] if report.unscored else []),
-        counted(len(report.tokens), "token"),
+        *([counted(len(report.tokens), "token")] if len(report.tokens) else []),
         *filter(None, [reasoning_words(reasoning_length(report.response, (s.start for s in report.sentences)))]),
         *citation_facts(CitationCounts.of(report.sentences)),
         *([f"{len(answer.dropped)} dropped"] if answer.dropped else []),

@@ -169,7 +169,7 @@ class _Data:
         return encoded
 
     def _encoded(self, answer: ScoredAnswer, places: Iterable[int], text: int, evidence: int, signals: int) -> Markup:
-        kept, lowest = list(places), answer.lowest
+        kept, lowest, given = list(places), answer.lowest, _cut(wording.message_of(answer), text)
         row: list[object] = [
             _cut(answer.id, 100),
             _cut(answer.question, 400),
@@ -179,6 +179,9 @@ class _Data:
             len(answer.sentences),
             [self._sentence(answer, i, text, evidence, signals) for i in kept],
             wording.reasoning_words(answer.reasoning),
+            self._word("" if answer.sentences else wording.no_answer(answer.stop)),
+            self._word(wording.message_label(len(answer.sentences)) if given else ""),
+            given,
         ]
         if len(kept) < len(answer.sentences):
             left = [sentence for i, sentence in enumerate(answer.sentences) if i not in kept]

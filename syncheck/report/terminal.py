@@ -57,10 +57,10 @@ def render_text(cases: Sequence[Case], *, colour: bool = False, width: int = WID
     pen = _Pen(colour=colour, width=width)
     lines: list[str] = []
     for case in cases:
-        lines += [pen.paint(line, _BOLD) for line in pen.wrap("", f"Q: {case.question}", indent=0)]
+        if case.question.strip():
+            lines += [*(pen.paint(line, _BOLD) for line in pen.wrap("", f"Q: {case.question}", indent=0)), ""]
         for answer in case.answers:
-            lines += ["", *_answer_lines(answer, pen)]
-        lines.append("")
+            lines += [*_answer_lines(answer, pen), ""]
     return "".join(f"{line}\n" for line in lines)
 
 

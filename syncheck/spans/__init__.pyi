@@ -26,13 +26,11 @@ from .mikani import (
 from .refind import (
     CheckpointEncoder as CheckpointEncoder,
     ChunkRetriever as ChunkRetriever,
-    DEFAULT_RERANKER as DEFAULT_RERANKER,
     LetterEncoder as LetterEncoder,
     Measure as Measure,
     RefindDetector as RefindDetector,
     Thresholds as Thresholds,
     TokenReplay as TokenReplay,
-    cached_reranker as cached_reranker,
     choose_thresholds as choose_thresholds,
     load_passages as load_passages,
     marked_from as marked_from,

@@ -18,7 +18,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from syncheck.base.errors import InputError, MissingExtraError, PromptError
 from syncheck.base.files import asset_text
-from syncheck.base.pretrained import cached_file, load_pretrained
+from syncheck.base.pretrained import load_pretrained
 from syncheck.base.records import read_records
 from syncheck.config import MonitorConfig
 from syncheck.model_monitor import ModelMonitor
@@ -262,7 +262,7 @@ class ChunkRetriever:
 
     The texts, of any length and in any script, are cut into sentences, and long ones into overlapping pieces of at most
     60 words, as in :func:`~syncheck.spans.words_of`, so that Chinese is searched by ideographs. The encoder, such as
-    that of :func:`cached_reranker`, orders the results of BM25; None keeps their order. BM25 is Lucene's with the
+    a :class:`CheckpointEncoder`, orders the results of BM25; None keeps their order. BM25 is Lucene's with the
     defaults of ``bm25s``, since the paper names neither. Texts without a word raise InputError; without ``bm25s``,
     MissingExtraError is raised.
     """
@@ -295,15 +295,3 @@ class ChunkRetriever:
 def _spelled(text: str) -> tuple[str, ...]:
     """List the words of a text as they are compared."""
     return tuple(normalised(word.text) for word in words_of(text))
-
-
-DEFAULT_RERANKER = "intfloat/multilingual-e5-large"
-_RERANKER_FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
-
-
-def cached_reranker(*, device: str = "cpu") -> CheckpointEncoder | None:
-    """Load multilingual-e5-large from the local Hugging Face cache, without any network; None if it is incomplete."""
-    paths = [cached_file(DEFAULT_RERANKER, name) for name in _RERANKER_FILES]
-    if paths[0] is None or None in paths:
-        return None
-    return CheckpointEncoder(str(paths[0].parent), prefix="query: ", device=device)

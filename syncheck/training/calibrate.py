@@ -130,9 +130,10 @@ def calibrate_monitor(
     calibrated = replace(
         uncalibrated, calibration=calibration, calibrated_threshold=threshold, base_rate=float(expected.mean())
     )
-    moved = (
-        thresholds_of(of_all, expected) if thresholds == "chosen" else _carried(monitor.config, aggregator, calibrated)
-    )
+    if thresholds == "chosen":
+        moved = thresholds_of(of_all, expected, remedy="keep the monitor's thresholds (--thresholds carried)")
+    else:
+        moved = _carried(monitor.config, aggregator, calibrated)
     config = replace(monitor.config, **moved)
     counts = len(np.unique(groups)), int((y == 1).sum()), int((y == 0).sum())
     if min(counts) < 2:

@@ -25,7 +25,7 @@ from syncheck.model_monitor import ModelMonitor
 from syncheck.results.types import Floats
 from syncheck.training.measured import MeasuredSentences, check_measured_by
 from syncheck.training.provenance import UnloadedMonitor, model_of, question_digests
-from syncheck.training.sets import HELD_OUT_FOLDS, LabelledSet, check_enough, thresholds_of
+from syncheck.training.sets import HELD_OUT_FOLDS, LabelledSet, check_enough, thresholds_of, warn_of_one_label_each
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
@@ -139,6 +139,7 @@ def train_measured(
     check_measured_by(measured, untrained)
     chosen = LabelledSet.scored(measured, rule=rule)
     check_enough(chosen)
+    warn_of_one_label_each(chosen)
     generic = _generic_for(untrained)
     if generic is None and aggregator in (SHRUNK, GENERIC_ROW):
         raise InputError(

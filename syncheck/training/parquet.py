@@ -232,25 +232,21 @@ def measure_to_parquet(
     *,
     batch_size: int = 1,
     part_size: int = PART_SIZE,
-    shard: tuple[int, int] = (1, 1),
     show_progress: bool | None = None,
-) -> MeasuredSentences | None:
-    """Measure labelled responses into a Parquet file, part by part; None if rows of other shards are missing.
+) -> MeasuredSentences:
+    """Measure labelled responses into a Parquet file, part by part.
 
     Rows are stored in the folder ``<output>.parts``, a :class:`~syncheck.corpus.Store`, so that a kill costs at most
     one part. A process that is started again measures only missing records. Once the rows of all records are there,
-    they are joined in the order of the records and replace ``output``: the same file as without the kill.
-
-    ``records`` are the whole corpus, for every ``shard`` (i, n), i from 1, which measures every n-th part. Processes
-    share the folder, or their folders are merged; the one that finds all rows joins them, and a single shard removes
-    the folder after verifying ``output``. ``batch_size`` is as in :func:`measure` and may change when a run continues.
+    they are joined in the order of the records and replace ``output``: the same file as without the kill. The folder is
+    removed once ``output`` is verified. ``batch_size`` is as in :func:`measure` and may change when a run continues.
 
     Errors are those of :func:`measure`, CheckpointError if the written file cannot be read again, where the parts are
     kept, and MismatchError if the folder has rows of another model, aligner or config.
     """
     output, records = Path(output), labelled_responses(records)
-    _check_asked(output, batch_size, part_size, shard)
-    (number, count), facts = shard, _run_facts(monitor)
+    _check_asked(output, batch_size, part_size)
+    facts = _run_facts(monitor)
     contents = [response_to_json(replace(record, source=None, line=None)).encode() for record in records]
     lines = [
         Line(str(r.source or "records"), i, of) for i, (r, of) in enumerate(zip(records, contents, strict=True), 1)
@@ -261,56 +257,47 @@ def measure_to_parquet(
         with suppress(CheckpointError):
             if (finished := read_parquet(output)).provenance == provenance:
                 return finished
-    own = [record for i, record in enumerate(records) if i // part_size % count == number - 1]
     if is_new := not folder.exists():
-        check_sentences(monitor, own)  # what is refused must leave no folder
-    with _entered(folder, facts, shared=count > 1) as store:
+        check_sentences(monitor, records)  # what is refused must leave no folder
+    with _entered(folder, facts) as store:
+        keys = [store.key(line) for line in lines]
         if not is_new:
-            lacking = {record.id for i, record in enumerate(records) if store.key(lines[i]) not in store}
-            check_sentences(monitor, [record for record in own if record.id in lacking])
+            check_sentences(monitor, [r for key, r in zip(keys, records, strict=True) if key not in store])
         answer_corpus(
             lines,
             store,
             partial(_measured_rows, monitor, batch_size),
             part_size=part_size,
-            wanted=lambda part: part % count == number - 1,
             total=len(records),
             show_progress=show_progress,
         )
-    store = Store(folder, facts, shared=count > 1)  # with what other shards have written meanwhile
-    keys = [store.key(line) for line in lines]
-    if not all(key in store for key in keys):
-        return None
     rows = dict(store.rows())
     parts = [_of_row(rows[key], record, monitor) for key, record in zip(keys, records, strict=True)]
     whole = replace(joined(parts), provenance=provenance)
     if whole.texts:
         write_parquet(whole, output)
-    if count == 1:
-        store.remove()
-        for path in output.parent.glob(f"{escape(output.name)}{UNFINISHED}*"):  # left behind by killed processes
-            path.unlink(missing_ok=True)
+    store.remove()
+    for path in output.parent.glob(f"{escape(output.name)}{UNFINISHED}*"):  # left behind by killed processes
+        path.unlink(missing_ok=True)
     check_any(whole)
     return whole
 
 
-def _check_asked(output: Path, batch_size: int, part_size: int, shard: tuple[int, int]) -> None:
+def _check_asked(output: Path, batch_size: int, part_size: int) -> None:
     if part_size < 1 or batch_size < 1:
         raise InputError(f"part_size and batch_size must be at least 1; found {part_size} and {batch_size}")
-    if not 1 <= shard[0] <= shard[1]:
-        raise InputError(f"expected shard i of n with 1 <= i <= n; found {shard[0]} of {shard[1]}")
     if not output.parent.is_dir():
         raise InputError(f"{output}: the folder does not exist; create it first")
 
 
 @contextmanager
-def _entered(folder: Path, facts: Mapping[str, str], *, shared: bool) -> Iterator[Store]:
+def _entered(folder: Path, facts: Mapping[str, str]) -> Iterator[Store]:
     """Open a store; a new one that gets no row because of an error is removed, since it would refuse other options."""
-    is_new, store = not folder.exists(), Store(folder, facts, shared=shared)
+    is_new, store = not folder.exists(), Store(folder, facts)
     try:
         yield store
     except BaseException:
-        if is_new and not store and not shared:
+        if is_new and not store:
             store.remove()
         raise
 

@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from syncheck.base.checks import check_choice, labels_found, real_numbers
 from syncheck.base.errors import InputError, InsufficientDataError
+from syncheck.base.printable import shortened
+from syncheck.base.records import SHOWN
 from syncheck.config import KEPT as KEPT
 from syncheck.config import PRECISION as PRECISION
 from syncheck.evaluation.metrics import FoldFeatures
@@ -103,6 +105,20 @@ def check_enough(chosen: LabelledSet) -> None:
     check_questions(chosen.records)
 
 
+def warn_of_one_label_each(chosen: LabelledSet) -> None:
+    """Warn if each generator has sentences of one label only: what tells the generators apart would tell the labels."""
+    names = chosen.measured.generators[chosen.used]
+    found = {str(name): set(chosen.y[names == name].tolist()) for name in np.unique(names)}
+    if len(found) > 1 and all(len(labels) == 1 for labels in found.values()):
+        shown = ", ".join(f"{name} {'faithful' if 1 in labels else 'unfaithful'}" for name, labels in found.items())
+        logger.warning(
+            "the sentences of each generator, the model that wrote them, have one label only (%s): the monitor may "
+            "learn to tell these models apart, and its figures would not show it. Label sentences of both kinds by at "
+            "least one of them",
+            shortened(shown, SHOWN),
+        )
+
+
 PRUNE_ALARMS = 2.5
 """Factor by which more faithful sentences may lie below tau_2, which prunes samples, than below tau_1, which costs a
 search."""
@@ -187,18 +203,27 @@ def _scores_and_labels(scores: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.floa
 
 
 def thresholds_of(
-    scores: ArrayLike, y: ArrayLike, *, precision: float = PRECISION, kept: float = KEPT
+    scores: ArrayLike,
+    y: ArrayLike,
+    *,
+    precision: float = PRECISION,
+    kept: float = KEPT,
+    remedy: str = "name a lower precision (--precision)",
 ) -> dict[str, Any]:
-    """Choose the decoder's thresholds and those of verdicts, as fields of a config; warn if none is ``supported``."""
+    """Choose the decoder's thresholds and those of verdicts, as fields of a config.
+
+    A warning, which ends with the ``remedy``, says if none is ``supported``.
+    """
     decoder = choose_thresholds(scores, y, kept=kept)
     verdicts = choose_verdict_thresholds(scores, y, precision=precision)
     if verdicts.supported is None:
         logger.warning(
             "no sentence will be called supported: expected a threshold that %d or more held-out sentences reach, %.3g "
-            "of them faithful, found at most %.3g; label more, or name a lower precision (--precision)",
+            "of them faithful, found at most %.3g; label more, or %s",
             LEAST_SUPPORTED,
             precision,
             verdicts.precision,
+            remedy,
         )
     return {
         "backtrack_threshold": decoder.backtrack,

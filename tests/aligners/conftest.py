@@ -12,8 +12,6 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import (
     BertConfig,
     BertForSequenceClassification,
-    LlamaConfig,
-    LlamaForCausalLM,
     MPNetConfig,
     MPNetModel,
     PreTrainedTokenizerFast,
@@ -26,7 +24,6 @@ from syncheck.aligners import (
     AlignScoreAligner,
     BundledAligner,
     ClassifierAligner,
-    CriticAligner,
     ReaderAligner,
 )
 from syncheck.aligners.bundled import EncoderSizes
@@ -35,10 +32,6 @@ from syncheck.aligners.reader.network import ReaderNetwork
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "alignscore"
 SPECIAL = ["[PAD]", "</s>", "[CLS]", "[SEP]", "[UNK]"]
-SELF_RAG = (
-    *("[Retrieval]", "<paragraph>", "</paragraph>", "[Relevant]"),
-    *("[Fully supported]", "[Partially supported]", "[No support / Contradictory]"),
-)
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
 CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789.,:"
 
@@ -126,33 +119,6 @@ def minicheck_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def critic_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A causal model with Self-RAG's tokens, a window of 512 tokens and random weights."""
-    torch.manual_seed(3)
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=character_tokenizer(small_vocabulary()),
-        pad_token="[PAD]",
-        unk_token="[UNK]",
-        eos_token="</s>",
-        additional_special_tokens=list(SELF_RAG),
-    )
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        **SIZES,
-        num_key_value_heads=2,
-        max_position_embeddings=512,
-        initializer_range=0.5,
-        bos_token_id=None,
-        eos_token_id=1,
-        pad_token_id=0,
-    )
-    folder = tmp_path_factory.mktemp("critic")
-    LlamaForCausalLM(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
-
-
-@pytest.fixture(scope="session")
 def tiny_mpnet() -> MPNetModel:
     """An MPNet with random weights, of characters."""
     torch.manual_seed(4)
@@ -178,14 +144,13 @@ def tiny_reader(tiny_mpnet: MPNetModel) -> ReaderAligner:
 
 @pytest.fixture(
     scope="session",
-    params=["packaged", "bundled", "reader", "alignscore", "alignscore-split", "classifier", "minicheck", "critic"],
+    params=["packaged", "bundled", "reader", "alignscore", "alignscore-split", "classifier", "minicheck"],
 )
 def aligner(
     request: pytest.FixtureRequest,
     bundled_folder: Path,
     classifier_folder: Path,
     minicheck_folder: Path,
-    critic_folder: Path,
     tiny_reader: ReaderAligner,
 ) -> Aligner:
     """Every aligner in turn."""
@@ -200,6 +165,4 @@ def aligner(
         return AlignScoreAligner.load(
             GOLDEN / "AlignScore-tiny.ckpt", backbone=GOLDEN / "tiny-roberta", overflow=overflow
         )
-    if request.param == "critic":
-        return CriticAligner.load(critic_folder)
     return ClassifierAligner.load(classifier_folder if request.param == "classifier" else minicheck_folder)

@@ -1,110 +1,13 @@
-"""SpanExtract: a model that is asked for unsupported spans, in the process or behind an endpoint on this machine."""
+"""Text generators: a model that is asked, in the process or behind an endpoint on this machine."""
 
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from doubles import PASSAGES, QUESTION
 
-from syncheck.aligners import EndpointTextGenerator, LocalTextGenerator, QuestionAligner, SpanAligner, load_aligner
-from syncheck.aligners.evaluators import hallucinated_spans
+from syncheck.aligners import EndpointTextGenerator, LocalTextGenerator
 from syncheck.base.errors import InputError, TextGeneratorError
-
-
-class Scripted:
-    """Marks the words it is told to where the answer has them; keeps the prompts."""
-
-    name = "scripted"
-
-    def __init__(self, *marked):
-        self.marked = marked
-        self.prompts = []
-
-    def __call__(self, prompt):
-        self.prompts.append(prompt)
-        answer = prompt.partition("\nAnswer: ")[2].partition("\n")[0]
-        return f"Here it is: {json.dumps({'hallucination list': [m for m in self.marked if m in answer]})}."
-
-
-def test_a_marked_sentence_scores_0():
-    supports = SpanAligner(Scripted("in 1982")).align(PASSAGES, ["He is a player.", " He grew up in 1982."])
-    assert [(s.score, s.evidence) for s in supports] == [(1.0, None), (0.0, None)]
-
-
-def test_the_prompt_is_that_of_the_paper():
-    evaluator = Scripted()
-    SpanAligner(evaluator).about(QUESTION).align(["One {x}.", "Two."], [" He is. "])
-    (prompt,) = evaluator.prompts
-    assert prompt.startswith(f"Passages: One {{x}}.\n\nTwo.\nQuestion: {QUESTION}\nAnswer: He is.\nPlease analyze the")
-    assert prompt.endswith('with an empty list if there are none: {"hallucination list": []}')
-
-
-def test_quotes_may_differ_in_case_and_white_space():
-    def evaluator(prompt):
-        return '{"hallucination list": ["IN\\n 1982"]}'
-
-    evaluator.name = "shouting"
-    assert SpanAligner(evaluator).align(PASSAGES, ["He grew up in 1982."])[0].score == 0.0
-
-
-def test_spans_of_other_texts_are_an_error():
-    def evaluator(prompt):
-        return '{"hallucination list": ["the moon"]}'
-
-    evaluator.name = "absent-minded"
-    with pytest.raises(TextGeneratorError, match="moon"):
-        SpanAligner(evaluator).align(PASSAGES, ["He grew up."])
-
-
-def test_nobody_is_asked_without_context_or_claims():
-    evaluator = Scripted()
-    assert [s.score for s in SpanAligner(evaluator).align(["", " \n"], ["He is."])] == [0.0]
-    assert SpanAligner(evaluator).align(PASSAGES, []) == []
-    assert evaluator.prompts == []
-
-
-def test_a_blank_claim_is_refused():
-    with pytest.raises(InputError, match="blank"):
-        SpanAligner(Scripted()).align(PASSAGES, ["He is.", " "])
-
-
-@pytest.mark.parametrize(
-    ("answer", "spans"),
-    [
-        ('{"hallucination list": []}', []),
-        ('```json\n{"hallucination list": ["a", "b"]}\n```', ["a", "b"]),
-        ('{not json} {"other": 1} {"hallucination list": ["{x}"]}', ["{x}"]),
-    ],
-)
-def test_spans_of_an_answer(answer, spans):
-    assert hallucinated_spans(answer) == spans
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "",
-        "none",
-        '{"spans": []}',
-        '{"hallucination list": "a"}',
-        '{"hallucination list": [1]}',
-        '{"hallucination list"',
-    ],
-)
-def test_answers_in_another_form_are_errors(answer):
-    with pytest.raises(TextGeneratorError, match="JSON"):
-        hallucinated_spans(answer)
-
-
-def test_a_monitor_survives_an_answer_in_another_form(make_monitor, llama):
-    def evaluator(prompt):
-        return "I would rather not."
-
-    evaluator.name = "shy"
-    monitor = make_monitor(llama, schema="paper-no-lid.v1", aligner=SpanAligner(evaluator))
-    (sentence,) = monitor.score(monitor.prompt(question=QUESTION, context=PASSAGES), "He is a player.").sentences
-    assert sentence.status == "failed" and "I would rather not." in sentence.reason
 
 
 class TestLocal:
@@ -139,7 +42,7 @@ class Endpoint(ThreadingHTTPServer):
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.answer = (200, {"choices": [{"message": {"content": '{"hallucination list": ["1982"]}'}}]})
+        self.answer = (200, {"choices": [{"message": {"content": "In 1982."}}]})
         self.headers = {}
         self.requests = []
 
@@ -186,14 +89,12 @@ class TestEndpoint:
     def test_what_is_sent_and_read(self, endpoint, monkeypatch):
         monkeypatch.setenv("SOME_KEY", "secret")
         evaluator = EndpointTextGenerator(f"{endpoint.url}/", "judge", api_key_variable="SOME_KEY", max_tokens=50)
-        aligner = SpanAligner(evaluator).about(QUESTION)
-        assert [s.score for s in aligner.align(PASSAGES, ["He grew up in 1982."])] == [0.0]
+        assert evaluator.name == f"{endpoint.url}#judge" and evaluator("When did he grow up?") == "In 1982."
         ((path, headers, body),) = endpoint.requests
         assert path == "/v1/chat/completions"
         assert headers["Authorization"] == "Bearer secret"
         assert (body["model"], body["temperature"], body["max_tokens"]) == ("judge", 0, 50)
-        ((message),) = body["messages"]
-        assert message["role"] == "user" and f"Question: {QUESTION}" in message["content"]
+        assert body["messages"] == [{"role": "user", "content": "When did he grow up?"}]
 
     def test_no_key_is_sent_unless_given(self, endpoint):
         EndpointTextGenerator(endpoint.url, "judge")("hello")
@@ -247,14 +148,3 @@ class TestEndpoint:
     def test_unusable_options_are_refused(self, options, message):
         with pytest.raises(InputError, match=message):
             EndpointTextGenerator(**{"base_url": "http://127.0.0.1/v1", "model": "judge", **options})
-
-    def test_no_endpoint_is_asked_by_name_alone(self):
-        aligner = SpanAligner(EndpointTextGenerator("http://127.0.0.1:1/v1", "judge"))
-        assert aligner.name == "spans:http://127.0.0.1:1/v1#judge"
-        with pytest.raises(InputError, match="EndpointTextGenerator"):
-            load_aligner(aligner.name)
-
-
-def test_a_checkpoint_is_found_again_by_its_name(critic_folder):
-    aligner = load_aligner(f"spans:{critic_folder}")
-    assert isinstance(aligner, QuestionAligner) and aligner.name == f"spans:{critic_folder}"

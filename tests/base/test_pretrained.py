@@ -30,8 +30,6 @@ LLAMA, ROBERTA = GOLDEN / "signals" / "llama", GOLDEN / "alignscore" / "tiny-rob
 WAYS = {
     "language model": lambda path: load_model(str(path), "cpu"),
     "classifier": load_aligner,
-    "critic": lambda path: load_aligner(f"critic:{path}"),
-    "spans": lambda path: load_aligner(f"spans:{path}"),
     "MiniCheck": lambda path: load_aligner(f"minicheck:{path}"),
     "evaluator": LocalTextGenerator.load,
     "backbone": lambda path: load_aligner(GOLDEN / "alignscore" / "AlignScore-tiny.ckpt", backbone=path),

@@ -47,16 +47,14 @@ def held_out(folder):
 
 
 def test_a_calibrated_monitor(trained, held_out, tmp_path, capsys):
-    output, plot = tmp_path / "calibrated", tmp_path / "plot.png"
-    options = ["--risk", "0.2", "--confidence", "0.8", "--every-sentence", "--output", str(output), "--plot", str(plot)]
-    curve = tmp_path / "curve.png"
-    options += ["--good-share", "0.9", "--curve", str(curve)]
+    output = tmp_path / "calibrated"
+    options = ["--risk", "0.2", "--confidence", "0.8", "--every-sentence", "--output", str(output)]
+    options += ["--good-share", "0.9"]
     assert main([*trained[0], "--data", held_out[0], *options]) == 0
     shown = capsys.readouterr().out
     table = {line[:20].strip(): line[20:].strip() for line in shown.splitlines()}
     assert table["held-out sentences"] == "40 of 20 questions, 0.125 unfaithful"
     assert {"ECE before", "ECE after", "calibrated threshold", "released", "upper bound"} <= set(table)
-    assert plot.read_bytes().startswith(b"\x89PNG") and curve.read_bytes().startswith(b"\x89PNG")
     chosen = Aggregator.load(output).calibrated_threshold
     assert (chosen.risk, chosen.confidence, chosen.sentences, chosen.one_per_question) == (
         0.2,
@@ -129,3 +127,11 @@ def test_options_out_of_range_are_exit_code_2(options):
     with pytest.raises(SystemExit) as caught:
         main(["calibrate", "--data", "d", *options])
     assert caught.value.code == 2
+
+
+def test_labels_that_call_nothing_supported_are_answered_with_options_of_this_command(trained, tmp_path, capsys):
+    few = write(tmp_path / "few.jsonl", *labelled(range(60, 65)))
+    assert main([*trained[0], "--risk", "none", "--thresholds", "chosen", "--data", few]) == 0
+    said = capsys.readouterr().err
+    assert "no sentence will be called supported" in said
+    assert "--thresholds carried" in said and "--precision" not in said

@@ -316,13 +316,13 @@ class TestSentencesAreCutAsAsked:
         assert main([*train, "--line-breaks", "none"]) == 2
         assert "line_breaks='lines'; found line_breaks='none'" in capsys.readouterr().err
         assert main([*train, *options]) == 0
-        assert main(train) == 0
+        assert main([*train, "--overwrite"]) == 0
         source = write(tmp_path / "in.jsonl", self.RECORD)
         trained = [*model, "--monitor", monitor]
         assert main(["score", *trained, "--input", source, "--output", str(target)]) == 0
         assert [s["text"] for s in read(target)[0]["sentences"]][1:] == ["Kovac taught, she said", "- music", "- art"]
         assert main(["score", *trained, *options, "--input", source]) == 2
-        assert "options for sentences only with --monitor generic" in capsys.readouterr().err
+        assert "options for sentences are for --monitor generic alone" in capsys.readouterr().err
 
 
 def test_a_monitor_gets_the_aligner_that_its_features_were_measured_with(tmp_path, capsys):
@@ -375,9 +375,6 @@ def test_errors_of_usage_are_exit_code_2(tmp_path, capsys):
         ["generate", "--temperature", "0"],
         ["generate", "--top-p", "1.5"],
         ["evaluate", "--data", "d", "--repeats", "0"],
-        ["features", "--data", "d", "--output", "o", "--shard", "0/2"],
-        ["features", "--data", "d", "--output", "o", "--shard", "3/2"],
-        ["features", "--data", "d", "--output", "o", "--shard", "2"],
         ["features", "--data", "d", "--output", "o", "--batch-size", "0"],
         ["ablate", "--data", "d", "--cv", "1"],
         ["ablate", "--data", "d", "--seeds", "3", "--repeats", "2"],

@@ -13,7 +13,6 @@ from transformers import BertConfig, BertModel
 from syncheck.cli import main
 from syncheck.spans import (
     CheckpointEncoder,
-    cached_reranker,
 )
 
 RECORD = {
@@ -155,7 +154,7 @@ def without_texts(name="x-1"):
     return {key: value for key, value in RECORD.items() if key != "retrieved_context"} | {"id": name}
 
 
-def test_texts_are_found_for_records_that_have_none(tmp_path, cached):
+def test_texts_are_found_for_records_that_have_none(tmp_path):
     texts = tmp_path / "texts"
     (texts / "more").mkdir(parents=True)
     (texts / "foxes.txt").write_text("A fox is red.\n\nA hen is white.", encoding="utf-8")
@@ -201,51 +200,14 @@ def to_rank(tmp_path):
     return command, lambda: lines(out)[0]["retrieved_context"], by_meaning
 
 
-@pytest.fixture
-def cached(tmp_path, monkeypatch):
-    """An empty Hugging Face cache; returns where the snapshot of multilingual-e5-large belongs."""
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
-    repository = tmp_path / "hub" / "models--intfloat--multilingual-e5-large"
-    (repository / "refs").mkdir(parents=True)
-    (repository / "refs" / "main").write_text("0123")
-    return repository / "snapshots" / "0123"
-
-
-def test_a_reranker_orders_what_is_found(to_rank, tmp_path, cached, capsys):
+def test_a_reranker_orders_what_is_found(to_rank, tmp_path):
     command, found, by_meaning = to_rank
     saved_encoder(tmp_path / "encoder")
-    assert main([*command, "--reranker", "none"]) == 0
+    assert main(command) == 0
     by_words = found()
     assert main([*command, "--reranker", str(tmp_path / "encoder"), "--reranker-prefix", "in "]) == 0
     assert found() == by_meaning(tmp_path / "encoder", "in ") != by_words
     assert sorted(by_words) == sorted(RANKED)
-    assert "BM25" not in capsys.readouterr().err
-
-
-def test_e5_orders_what_is_found_where_it_is_in_the_cache(to_rank, cached, capsys):
-    command, found, by_meaning = to_rank
-    saved_encoder(cached)
-    assert main(command) == 0
-    assert found() == by_meaning(cached, "query: ")
-    assert "intfloat/multilingual-e5-large" in capsys.readouterr().err
-    by_e5 = found()
-    assert main([*command, "--reranker", "none"]) == 0
-    assert found() != by_e5
-    assert "BM25" not in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("missing", [None, "config.json", "model.safetensors", "tokenizer.json"])
-def test_without_all_of_e5_the_order_is_that_of_bm25(missing, to_rank, cached, capsys):
-    command, found, _ = to_rank
-    if missing is not None:
-        saved_encoder(cached)
-        (cached / missing).unlink()
-    assert cached_reranker() is None
-    assert main(command) == 0
-    by_default = found()
-    assert "BM25" in capsys.readouterr().err
-    assert main([*command, "--reranker", "none"]) == 0
-    assert found() == by_default
 
 
 def test_what_there_is_to_search_in_is_checked(tmp_path, capsys):
@@ -256,7 +218,6 @@ def test_what_there_is_to_search_in_is_checked(tmp_path, capsys):
         (["--passages", str(tmp_path / "empty")], ".jsonl"),
         (["--reranker", "x"], "--passages"),
         (["--passages", str(source), "--reranker-prefix", "query: "], "--reranker"),
-        (["--passages", str(source), "--reranker", "none", "--reranker-prefix", "x"], "--reranker"),
     ):
         assert main([*command, *options]) == 2
         assert word in capsys.readouterr().err

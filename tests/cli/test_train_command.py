@@ -134,6 +134,40 @@ def test_the_number_of_a_list_item_is_trained_on_and_a_row_of_dashes_is_not(llam
     assert fits[-1] == 19
 
 
+def test_a_monitor_is_not_overwritten_unless_told(tmp_path, capsys):
+    data, output = labelled(tmp_path / "a.jsonl"), tmp_path / "m"
+    train = ["train", "--schema", "syncheck.v5", "--aligner", "bundled", "--aggregator", "lr", "--data", data]
+    assert main([*train, "--output", str(output)]) == 0
+    before = {path.name: path.read_bytes() for path in output.iterdir()}
+    capsys.readouterr()
+    assert main([*train, "--seed", "1", "--output", str(output)]) == 2
+    assert "holds a monitor, which would be lost; pass another --output, or --overwrite" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in output.iterdir()} == before
+    assert main([*train, "--labels", "paper", "--overwrite", "--output", str(output)]) == 0
+    Verifier.from_pretrained(output)
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_generators_with_one_label_each_are_warned_of(mixed, tmp_path, capsys):
+    """Model m wrote all faithful answers, and model n all others; labels of both kinds by one of them are enough."""
+    data = write(
+        tmp_path / "a.jsonl",
+        *(
+            {
+                "question": f"What is number {number}?",
+                "context": [f"Number {number} is a mill."],
+                "sentences": [f"Number {number} is a mill.", "It is blue."][number % 2 :][:1],
+                "labels": [1 - number % 2 if not mixed or number else 0],
+                "generator": "mn"[number % 2],
+            }
+            for number in range(24)
+        ),
+    )
+    train = ["train", "--schema", "syncheck.v5", "--aligner", "bundled", "--aggregator", "lr", "--data", data]
+    assert main([*train, "--output", str(tmp_path / "m")]) == 0
+    assert ("have one label only (m faithful, n unfaithful)" in capsys.readouterr().err) != mixed
+
+
 @pytest.mark.slow
 def test_unless_told_the_kind_is_the_best_on_held_out_folds(llama):
     """Faithful where a value is far from 0, on either side: no line parts them, trees do."""

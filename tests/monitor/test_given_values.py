@@ -202,6 +202,25 @@ def test_a_temperature_is_finite_and_above_0(monitor, prompt, do_sample):
         monitor.generate(prompt, generation_config=given)
 
 
+@pytest.mark.parametrize(
+    ("given", "error", "said"),
+    [
+        *(({"max_new_tokens": value}, InputError, "max_new_tokens must be at least 1") for value in (0, -1)),
+        *(({"max_new_tokens": value}, WrongTypeError, "max_new_tokens must be a whole") for value in ("5", True, 2.5)),
+        ({"max_length": "5"}, WrongTypeError, "max_length must be a whole number"),
+        ({"max_new_tokens": 2, "stop_strings": []}, InputError, "stop_strings must hold at least one"),
+        *(({"stop_strings": value}, WrongTypeError, "stop_strings must be a string or") for value in (5, [5], {"a"})),
+        ({"max_new_tokens": 2, "min_new_tokens": "1"}, WrongTypeError, "refuses a value of .*min_new_tokens"),
+        ({"max_new_tokens": 2, "do_sample": True, "top_k": "many"}, InputError, "refuses a value of .*top_k"),
+    ],
+)
+def test_a_value_of_an_argument_of_generate_that_cannot_be_used_is_named(monitor, prompt, given, error, said):
+    fod = FODGenerator(*models(monitor))
+    for ask in (monitor.generate, lambda *one, **more: list(monitor.stream(*one, **more)), fod.generate):
+        with pytest.raises(error, match=said):
+            ask(prompt, **given)
+
+
 def test_a_temperature_of_0_is_greedy_and_does_not_sample(monitor, prompt):
     greedy = monitor.generate(prompt, max_new_tokens=4, do_sample=False)
     assert monitor.generate(prompt, max_new_tokens=4, do_sample=False, temperature=0.0).response == greedy.response

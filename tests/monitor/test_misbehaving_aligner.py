@@ -137,6 +137,18 @@ def test_an_aligner_that_cannot_be_told_the_question(llama, make_monitor, prompt
     assert_failed(make_monitor(llama, aligner=Curious(list)).score(prompt, ANSWER).sentences)
 
 
+def test_an_aligner_is_told_the_question(llama, make_monitor, prompt):
+    asked = []
+
+    class Curious(OddAligner):
+        def about(self, question):
+            asked.append(question)
+            return OddAligner(lambda found: [Support(0.75, None) for _ in found])
+
+    report = make_monitor(llama, aligner=Curious(list)).score(prompt, ANSWER)
+    assert asked == [prompt.question] and {s.features["align_score"] for s in report.sentences} == {0.75}
+
+
 def test_numbers_of_numpy_are_numbers(llama, make_monitor, prompt):
     aligner = OddAligner(
         lambda found: [Support(np.float32(0.5), Evidence(np.int64(1), "x", np.float64(1))) for _ in found]

@@ -122,12 +122,30 @@ def test_contrasts_stand_beside_the_sentence():
     assert data["data"][0][SENTENCES][0][-2] == ["passage 1 says “1967”, not “1968”"]
 
 
+def test_what_a_decoder_gave_beside_the_sentences_stands_with_them():
+    quoted = "The passages say:\n“It burned down.”"
+    after = row("after", sentence(0.2)) | {"response": f"It is so. {quoted}\n", "stop": "quoted"}
+    instead = row("instead") | {"response": quoted, "stop": "quoted"}
+    ended = row("ended", sentence(0.9)) | {"response": "It is so. And", "stop": "length"}
+    _, _, data = drawn(after, instead, ended, row("empty"))
+    words = data["tables"]["words"]
+    found = {one[0]: (words[one[8]], words[one[9]], one[10]) for one in data["data"]}
+    assert found == {
+        "after": ("", "given after it", quoted),
+        "instead": ("no answer: the passages are quoted", "given instead", quoted),
+        "ended": ("", "", ""),
+        "empty": ("empty answer", "", ""),
+    }
+
+
 def test_hostile_text_stays_text():
     hostile = sentence(None, text=HOSTILE, status="failed", evidence=HOSTILE) | {"reason": HOSTILE}
-    _, source, data = drawn(row(HOSTILE, sentence(0.5, text=HOSTILE), hostile), title=HOSTILE)
+    given = {"response": f"{HOSTILE} {HOSTILE}", "stop": "quoted"}
+    hostile |= {"end": len(HOSTILE)}
+    _, source, data = drawn(row(HOSTILE, sentence(0.5, text=HOSTILE), hostile) | given, title=HOSTILE)
     assert source.count("<script") == source.count("</script>") == 3
     assert "<!--" not in source
-    assert [one[0] for one in data["data"][0][SENTENCES]] == [HOSTILE, HOSTILE]
+    assert [one[0] for one in data["data"][0][SENTENCES]] == [HOSTILE, HOSTILE] and data["data"][0][10] == HOSTILE
     assert HOSTILE in Page(source).text("h1")
 
 

@@ -81,6 +81,20 @@ def test_filters_that_leave_no_score_leave_words_in_place_of_the_histograms(brow
     assert not browser.errors
 
 
+def test_what_a_decoder_gave_is_shown_and_found(browser, opened):
+    quoted = row("q") | {"response": "The passages say: “It burned down.”", "stop": "quoted"}
+    opened(row("a", sentence(0.5)), quoted | {"sentences": []})
+    browser.run("document.querySelector('[name=text]').value = 'burned'")
+    browser.run("document.getElementById('filters').dispatchEvent(new Event('input'))")
+    browser.wait("document.querySelectorAll('.answer').length === 1")
+    assert browser.run("document.querySelector('.said').textContent") == "(no answer: the passages are quoted)"
+    browser.run("document.querySelector('.answer').open = true")
+    browser.wait("document.querySelector('.given') !== null")
+    given = browser.run("document.querySelector('.given').textContent")
+    assert given == "given insteadThe passages say: “It burned down.”"
+    assert not browser.errors
+
+
 def test_a_printed_page_says_how_many_answers_are_not_on_it(browser, opened):
     opened(*(row(str(i), sentence(0.5)) for i in range(120)))
     note = "[document.getElementById('unprinted')].map((n) => n.checkVisibility() && n.textContent)[0]"

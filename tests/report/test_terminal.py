@@ -43,8 +43,8 @@ def test_text_of_one_answer_by_hand():
     assert text.splitlines() == [
         "Q: Why?",
         "",
-        "── FOD faithfulness 0.57 · 3 sentences · 1 without a score · 0 tokens · 1",
-        "   dropped · 1.2 s · stop: eos",
+        "── FOD faithfulness 0.57 · 3 sentences · 1 without a score · 1 dropped · 1.2 s ·",
+        "   stop: eos",
         "  1  0.93  supported     It is so.",
         "  x  0.11  dropped       Never.",
         "  2  0.20  contradicted  It is not.",
@@ -67,10 +67,17 @@ def test_printing_a_report_shows_it():
     assert str(made) == render_text([Case.of(made)])
 
 
+def test_without_a_question_the_answer_stands_alone():
+    made = report("q", ("p",), [("Yes.", 0.5, 0, "p")])
+    unasked = render_text([Case("", ("p",), (Answer("answer", made), Answer("other", made)))])
+    assert unasked == render_text([Case("Why?", ("p",), (Answer("answer", made), Answer("other", made)))])[8:].lstrip()
+    assert unasked.startswith("── answer") and "Q:" not in unasked
+
+
 def test_an_empty_answer_and_no_cases_are_drawn():
     assert render_text([]) == ""
     text = render_text([Case.of(Report(PROMPT, "", (), NO_TOKENS))])
-    assert "no score · 0 sentences · 0 tokens" in text and "(empty answer)" in text
+    assert "no score · 0 sentences\n" in text and "(empty answer)" in text
     assert "(no answer: abstained)" in str(Report(PROMPT, "", (), NO_TOKENS, "abstained"))
 
 

@@ -5,16 +5,18 @@ import shlex
 from pathlib import Path
 
 import pytest
+from command_runs import LLAMA, write
 from made_up_ragtruth import write_ragtruth
 
+from syncheck import Verifier, checkpoint, load_aligner
 from syncheck.cli import main
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "training.md"
 
 
-def documented_commands():
-    """Words of each ``syncheck`` command of the section about measuring."""
-    section = DOCUMENT.read_text().split("## Measure, train, evaluate")[1].split("### Files of features")[0]
+def documented_commands(start="## Measure, train, evaluate", end="### Files of features"):
+    """Words of each ``syncheck`` command between two texts, those of the section about measuring unless named."""
+    section = DOCUMENT.read_text().split(start)[1].split(end)[0]
     return [shlex.split(line, comments=True)[2:] for line in section.splitlines() if line.startswith("$ syncheck")]
 
 
@@ -47,5 +49,30 @@ def test_the_documented_chain_runs(tmp_path, monkeypatch, capsys):
         assert main(words) == 0, words
     shown = capsys.readouterr().out
     assert "deviation" in shown
-    assert {path.name for path in tmp_path.glob("*.png")} == {"auroc.png", "ablation.png"}
+    assert {path.name for path in tmp_path.glob("*.json")} == {"auroc.json", "ablation.json"}
     assert Path("my-monitor", "config.json").is_file()
+
+
+def test_the_first_monitor_cuts_sentences_as_they_were_labelled(tmp_path, monkeypatch, capsys):
+    label, train = documented_commands("No monitor yet?", "`--records questions.jsonl`")
+    monkeypatch.chdir(tmp_path)
+    answers = (
+        {
+            "question": f"What is number {number}?",
+            "context": [f"Dr. Ray has number {number}, a mill."],
+            "response": f"There are three things:\n- Dr. Ray has number {number}\n- It is a mill\n- Mr. Kay painted it",
+        }
+        for number in range(6)
+    )
+    write(Path("answers.jsonl"), *answers)
+    assert main([*label, "--aligner", "bundled"]) == 0
+    page = Path("label.html").read_text(encoding="utf-8")
+    held = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+    for asked in held["open"]:
+        held["records"][asked["response"]]["labels"][asked["sentence"]] = int("Ray" in asked["text"])
+    write(Path("labels.jsonl"), *held["records"])
+    model = ["--model", str(LLAMA), "--aligner", "bundled", "--aggregator", "lr"]
+    assert main([*train[:1], *model, *train[3:]]) == 0 and train[1:3] == ["--model", "my-model"]
+    assert "cut" not in capsys.readouterr().err
+    bundled = Verifier(load_aligner("bundled"))
+    assert checkpoint.read(Path("my-monitor")).config.segmenter == bundled.config.segmenter

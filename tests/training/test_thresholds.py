@@ -49,6 +49,7 @@ def test_few_faithful_labels_call_nothing_supported_that_is_not(caplog):
         choose_thresholds(scores, y).prune,
     )
     assert config.supported_threshold == 1.0 and "no sentence will be called supported" in caplog.text
+    assert "name a lower precision (--precision)" in caplog.text
     lower = thresholds_of(scores, y, precision=0.6)["supported_threshold"]
     assert y[scores >= lower].mean() >= 0.6 and y[scores >= lower].sum() < y.sum()
 

@@ -1,4 +1,4 @@
-"""Resumable extraction: killed and started again = never killed; sharded = whole; changed = refused."""
+"""Resumable extraction: killed and started again = never killed; changed = refused."""
 
 import json
 import sys
@@ -50,6 +50,23 @@ def measured_into(path, monitor, given, **options):
     return measure_to_parquet(monitor, given, path, part_size=2, show_progress=False, **options)
 
 
+def stopped_after(parts, path, monitor, given, batch_size=1):
+    """Measure two records a part, and stop once there are so many parts."""
+    opened = []
+    session = Monitor.given_session
+
+    def breaks(self, prompts):
+        if len(opened) * batch_size == 2 * parts:
+            raise KeyboardInterrupt
+        opened.append(prompts)
+        return session(self, prompts)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Monitor, "given_session", breaks)
+        with pytest.raises(KeyboardInterrupt):
+            measured_into(path, monitor, given, batch_size=batch_size)
+
+
 def test_parts_give_what_measuring_at_once_gives(monitor, tmp_path):
     given = records(5)
     found = measured_into(tmp_path / "x.parquet", monitor, given)
@@ -91,19 +108,7 @@ def test_stopped_and_started_again_is_never_stopped(monitor, monkeypatch, tmp_pa
     given = records(6)
     whole, path = tmp_path / "whole.parquet", tmp_path / "x.parquet"
     measured_into(whole, monitor, given, batch_size=2)
-    with monkeypatch.context() as patched:
-        opened = []
-        session = Monitor.given_session
-
-        def breaks(self, prompts):
-            if len(opened) == stop_after:
-                raise KeyboardInterrupt
-            opened.append(prompts)
-            return session(self, prompts)
-
-        patched.setattr(Monitor, "given_session", breaks)
-        with pytest.raises(KeyboardInterrupt):
-            measured_into(path, monitor, given, batch_size=2)
+    stopped_after(stop_after, path, monitor, given, batch_size=2)
     assert not path.exists()
     parts = sorted((tmp_path / "x.parquet.parts").glob("part-*.parquet"))
     assert len(parts) == stop_after
@@ -120,7 +125,7 @@ def test_a_part_that_was_cut_short_is_measured_again_once_deleted(monitor, tmp_p
     given = records(4)
     whole, path = tmp_path / "whole.parquet", tmp_path / "x.parquet"
     measured_into(whole, monitor, given)
-    assert measured_into(path, monitor, given, shard=(1, 2)) is None
+    stopped_after(1, path, monitor, given)
     (part,) = (tmp_path / "x.parquet.parts").glob("part-*.parquet")
     part.write_bytes(part.read_bytes()[:-100])
     part.with_name("part-00001.parquet.unfinished-1").write_bytes(b"PAR1")
@@ -133,20 +138,19 @@ def test_a_part_that_was_cut_short_is_measured_again_once_deleted(monitor, tmp_p
 
 
 def test_a_damaged_part_is_measured_again_once_deleted(monitor, monkeypatch, tmp_path):
-    given = records(4)
+    given = records(6)
     whole, path = tmp_path / "whole.parquet", tmp_path / "x.parquet"
     measured_into(whole, monitor, given)
-    assert measured_into(path, monitor, given, shard=(2, 2)) is None
-    (part,) = (tmp_path / "x.parquet.parts").glob("part-*.parquet")
+    stopped_after(2, path, monitor, given)
+    _, part = sorted((tmp_path / "x.parquet.parts").glob("part-*.parquet"))
     before = part.read_bytes()
     place = before.index(b"Scott")  # in a text, behind the footer's back
     part.write_bytes(before[:place] + b"s" + before[place + 1 :])
     opened = count_replays(monkeypatch)
     with pytest.raises(CheckpointError, match=f"(?s){part.name}.*delete it"):
-        measured_into(path, monitor, given, shard=(1, 2))
+        measured_into(path, monitor, given)
     part.unlink()
-    assert measured_into(path, monitor, given, shard=(1, 2)) is None, "the other shard's part is not there"
-    opened.clear()
+    assert opened == []
     measured_into(path, monitor, given)
     assert sorted(q for batch in opened for q in batch) == sorted(r.question for r in given[2:])
     assert equal(path, whole)
@@ -206,34 +210,18 @@ def test_records_that_were_added_or_changed_are_measured_beside_the_others(monit
     whole, path = tmp_path / "whole.parquet", tmp_path / "x.parquet"
     other = [record(9), *records(3), replace(record(3), response=" Other.", spans=())]
     measured_into(whole, monitor, other)
-    assert measured_into(path, monitor, records(4), shard=(1, 2)) is None
+    stopped_after(1, path, monitor, records(4))
     opened = count_replays(monkeypatch)
     measure_to_parquet(monitor, other, path, part_size=3, show_progress=False)
     assert sorted(q for batch in opened for q in batch) == sorted(other[i].question for i in (0, 3, 4))
     assert equal(path, whole)
 
 
-def test_shards_share_the_parts_and_the_last_joins_them(monitor, monkeypatch, tmp_path):
-    given = records(7)
-    whole, path = tmp_path / "whole.parquet", tmp_path / "x.parquet"
-    measured_into(whole, monitor, given)
-    opened = count_replays(monkeypatch)
-    assert measured_into(path, monitor, given, shard=(2, 3)) is None
-    assert measured_into(path, monitor, given, shard=(3, 3)) is None
-    assert not path.exists()
-    assert measured_into(path, monitor, given, shard=(1, 3)) is not None
-    assert equal(path, whole)
-    assert sorted(q for batch in opened for q in batch) == sorted(r.question for r in given)
-    assert measured_into(path, monitor, given, shard=(2, 3)) is not None, "any shard joins again"
-    with pytest.raises(InputError, match="4"):
-        measured_into(path, monitor, given, shard=(4, 3))
-
-
 class TestWhatChangedIsRefused:
     @pytest.fixture
     def started(self, monitor, tmp_path):
         path = tmp_path / "x.parquet"
-        assert measured_into(path, monitor, records(4), shard=(1, 2)) is None
+        stopped_after(1, path, monitor, records(4))
         return path
 
     def test_weights(self, monitor, started):
@@ -262,11 +250,11 @@ class TestWhatChangedIsRefused:
 
         path = tmp_path / "y.parquet"
         first, second, silent = (make_monitor(llama, formula=None, aligner=Weighed(w)) for w in ("1f", "2e", None))
-        assert measured_into(path, first, records(4), shard=(1, 2)) is None
+        stopped_after(1, path, first, records(4))
         for other in (second, silent):
             with pytest.raises(MismatchError, match="sha256"):
-                measured_into(path, other, records(4), shard=(2, 2))
-        assert measured_into(path, first, records(4), shard=(2, 2)).provenance["aligner weights sha256"] == "1f"
+                measured_into(path, other, records(4))
+        assert measured_into(path, first, records(4)).provenance["aligner weights sha256"] == "1f"
 
     def test_a_folder_without_its_note(self, monitor, started):
         (started.with_name("x.parquet.parts") / "_run.json").unlink()
@@ -307,9 +295,6 @@ def test_the_command_goes_on_after_a_kill(tmp_path):
     run_until_killed(*command, str(path))
     folder = tmp_path / "x.parquet.parts"
     assert len(list(folder.glob("part-*.parquet"))) == 2 and len(list(folder.glob("*unfinished*"))) == 1
-    before = {p.name: p.stat().st_mtime_ns for p in folder.glob("part-*.parquet")}
-    assert main([*command, str(path), "--shard", "1/2"]) == 0
-    assert before.items() <= {p.name: p.stat().st_mtime_ns for p in folder.glob("part-*.parquet")}.items()
     assert main([*command, str(path)]) == 0
     assert main([*command, str(whole)]) == 0
     assert [r.id for r in read_parquet(path).records] == [f"r{i}" for i in range(7)]
