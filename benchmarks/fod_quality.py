@@ -52,7 +52,6 @@ from decoding import (
     branching_key,
     branching_name,
     candidates_for,
-    check_plot,
     decoder_figures,
     difference,
     passing,
@@ -71,6 +70,7 @@ from tqdm import tqdm
 
 from fod.config import REPAIR
 from syncheck import __version__
+from syncheck.report.plots import check_plot
 
 JUDGING = ("judge", "judge_threshold", "judge_says", "propositions")
 """Settings of a log that say who judged."""
@@ -110,7 +110,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--best-of", type=int, default=6, metavar="N")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--sweep", action="store_true", help="also FOD by K and by S (Figures 6 and 7)")
-    parser.add_argument("--plot", type=Path, help="faithfulness against informativeness (extra 'dev')")
+    parser.add_argument("--plot", type=Path, help="faithfulness against informativeness (extra 'plots')")
     parser.add_argument("--sweep-plot", type=Path)
     parser.add_argument("--curve", type=Path, help="faithfulness against sentences kept, over the thresholds")
     args = parser.parse_args()

@@ -1,6 +1,6 @@
 """Time for an answer against its length and against the length of the context, plain and monitored, as a picture.
 
-    pip install -e '.[dev]'
+    pip install -e '.[plots]'
     python benchmarks/overhead_curves.py --output docs/overhead.png
 
 The two ways take turns of 50 tokens on the same scripted answer (``turns.py``, ``workload.py``); a turn's time is the

@@ -30,7 +30,7 @@ from decoding.decoders import (
 from decoding.figures import DecoderFigures, Difference, Estimate, decoder_figures, difference
 from decoding.judging import AnswerJudge
 from decoding.log import AnswerLog
-from decoding.plot import Curve, check_plot, plot_curves, plot_sweep, plot_tradeoff
+from decoding.plot import Curve, plot_curves, plot_sweep, plot_tradeoff
 from decoding.verified import UnverifiedSentenceError, require_verified
 from decoding.withheld import ABSTAIN_AS_BRANCH, ABSTAIN_MATCHED, CAD_PASSING, passing, withheld, withheld_below
 
@@ -63,7 +63,6 @@ __all__ = [
     "branching_name",
     "branching_over_thresholds",
     "candidates_for",
-    "check_plot",
     "compared_decoders",
     "decoder_figures",
     "difference",

@@ -12,7 +12,7 @@ from syncheck.base.errors import InputError, MissingExtraError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Curve", "check_plot", "plot_curves", "plot_sweep", "plot_tradeoff"]
+__all__ = ["Curve", "plot_curves", "plot_sweep", "plot_tradeoff"]
 
 INK, SECOND_INK = "#1e5386", "#a3541a"
 MARKERS = "os^DvPXp<>d"
@@ -146,19 +146,12 @@ def _panels(width: float, height: float, count: int = 2) -> tuple[Any, Any]:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise MissingExtraError("matplotlib", "dev") from error
+        raise MissingExtraError("matplotlib", "plots") from error
     figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.subplots(1, count, squeeze=False)[0]
     for axis in axes:
         axis.grid(alpha=0.3)
     return figure, axes
-
-
-def check_plot(path: Path) -> None:
-    """Refuse a plot that cannot be drawn or has no folder, before the work for it is done."""
-    _panels(1.0, 1.0)
-    if not path.parent.is_dir():
-        raise InputError(f"{path}: the folder does not exist; create it first")
 
 
 def _write(figure: Any, path: str | Path) -> None:  # noqa: ANN401 - matplotlib's own, imported where used

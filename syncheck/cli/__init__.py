@@ -22,6 +22,7 @@ from typing import Any
 from syncheck import __version__
 from syncheck.base.errors import InputError, describe_failure
 from syncheck.cli.options import Options, check_file, flag
+from syncheck.report.plots import check_plot
 
 COMMANDS = {
     "demo": ("generate:demo", "answer questions with the kit's model, greedily and by FOD"),
@@ -67,7 +68,7 @@ _READ = """
     input data train context passages lid_reference reference predictions fit_thresholds records model aligner
     span_model llm
     """.split()
-_WRITTEN = ("output", "html", "report")
+_WRITTEN = ("output", "html", "report", "plot", "curve")
 
 # Exit codes after Ctrl-C and after the reader of the output left: 128 plus the number of SIGINT, of SIGPIPE.
 INTERRUPTED, READER_LEFT = 130, 141
@@ -126,7 +127,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def check_files(args: argparse.Namespace) -> None:
-    """Refuse, before the work, a page that cannot be written, and a file that would overwrite another one."""
+    """Refuse, before the work, a page or plot that cannot be written, and a file that would overwrite another one."""
     taken = [(option, path) for name in _READ for option, path in _named(args, name) if path.exists()]
     for option, path in (named for name in _WRITTEN for named in _named(args, name)):
         clash = next((other for other, known in taken if _is_same(path, known)), None)
@@ -141,6 +142,9 @@ def check_files(args: argparse.Namespace) -> None:
     for name in ("html", "report"):
         if getattr(args, name, None) is not None:
             check_file(f"--{name}", getattr(args, name))
+    for name in ("plot", "curve"):
+        if getattr(args, name, None) is not None:
+            check_plot(getattr(args, name))
 
 
 @contextmanager

@@ -17,8 +17,9 @@ from syncheck import evaluation, training
 from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.base.errors import InputError
 from syncheck.cli import monitors
-from syncheck.cli.options import Options, add_model, check_file, number, write_json
+from syncheck.cli.options import IN_FORMAT, Options, add_model, check_file, number, write_json
 from syncheck.features.schemas import feature_groups
+from syncheck.report.plots import IntervalPanel, plot_intervals
 
 FOLDS = 5
 SEEDS = 3  # runs in the paper's Figure 3
@@ -68,6 +69,7 @@ def _add_tables(add: Options, *, benchmark_set: str, runs: tuple[int, bool], rep
     add.parser.set_defaults(default_runs=runs)
     add("--set strict|paper|both", default=benchmark_set)
     add("--output FILE", "also write the tables as JSON")
+    add("--plot FILE", f"plot the AUROC with intervals{IN_FORMAT}")
 
 
 def evaluate(args: argparse.Namespace) -> int:
@@ -84,7 +86,7 @@ def evaluate(args: argparse.Namespace) -> int:
         args.aggregator = args.aggregator or _kind_of(monitor)
     output = {"responses": len(measured.records), "left_out": dict(measured.left_out)}
     made = partial(_trained_elsewhere, train_on[0]) if train_on else partial(_tables, monitor)
-    return _written(args, output, lambda name: made(measured, name, args))
+    return _written(args, output, lambda name: made(measured, name, args), "AUROC")
 
 
 def ablate(args: argparse.Namespace) -> int:
@@ -99,18 +101,24 @@ def ablate(args: argparse.Namespace) -> int:
     def compared(name: SetName) -> EvaluationTable:
         return _out_of_fold(training.labelled_set(measured, name), systems, args)
 
-    return _written(args, output, compared)
+    return _written(args, output, compared, f"AUROC of {args.aggregator}")
 
 
-def _written(args: argparse.Namespace, output: dict[str, Any], made: Callable[[SetName], EvaluationTable]) -> int:
-    """Print what is made of each set that ``--set`` asks for, and write it if asked; returns the exit code."""
+def _written(
+    args: argparse.Namespace, output: dict[str, Any], made: Callable[[SetName], EvaluationTable], label: str
+) -> int:
+    """Print what is made of each set that ``--set`` asks for, write and plot it if asked; returns the exit code."""
+    panels: list[IntervalPanel] = []
     for name in get_args(training.SetName):
         if args.set not in (name, "both"):
             continue
         table = made(name)
+        panels += monitors.panels_of(name, table)
         sys.stdout.write(f"\n{name} set\n{table.to_text()}\n")
         output[name] = table.to_dict()
     write_json(args.output, output)
+    if args.plot is not None:
+        plot_intervals(panels, args.plot, label=f"{label}, with 95 % intervals over groups")
     return 0
 
 

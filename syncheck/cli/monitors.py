@@ -16,12 +16,14 @@ from syncheck.base.printable import counted, printable
 from syncheck.cli.options import Options, aligner_options, flag, named
 from syncheck.config import DEFAULT_SCHEMA, GENERIC, GENERIC_BUNDLED, GENERIC_READER, MonitorConfig
 from syncheck.features.schemas import needs_lid, needs_signals
+from syncheck.report.plots import IntervalPanel
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS
 from syncheck.text.sentences.boundaries import SegmenterConfig
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+    from syncheck.evaluation import EvaluationTable
     from syncheck.kit import KitPurpose
 
 Scorer: TypeAlias = "syncheck.Monitor | syncheck.Verifier"
@@ -348,3 +350,12 @@ def refuse_idle(given: Sequence[str], reason: str) -> None:
     """Refuse options, by their names, that would have no effect, for the given reason."""
     if given:
         raise InputError(f"{', '.join(map(flag, given))} would have no effect: {reason}")
+
+
+def panels_of(name: str, table: EvaluationTable) -> list[IntervalPanel]:
+    """Make one panel of AUROC for each subset of a table; ``name`` is the name of the set."""
+    figures = ("system", "auroc", "low", "high")
+    return [
+        IntervalPanel(f"{name} set, {part}", *(tuple(getattr(row, figure) for row in rows) for figure in figures))
+        for part, rows in table.by_subset().items()
+    ]

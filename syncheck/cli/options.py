@@ -68,6 +68,8 @@ _SHARED = {
     "beside the checkpoint, or the model that the checkpoint names)",
 }
 """Help of options that several commands have, by their usage."""
+IN_FORMAT = ", in the format given by the file name: .png, .svg, ..."
+"""End of the help of ``--plot FILE``."""
 
 
 class Options:

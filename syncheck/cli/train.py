@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, get_args
 import numpy as np
 
 import syncheck
-from syncheck import training
+from syncheck import evaluation, training
 from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.base.errors import InputError
 from syncheck.cli import monitors
-from syncheck.cli.options import Options, add_model, check_file, check_folder, named, positive_share
+from syncheck.cli.options import IN_FORMAT, Options, add_model, check_file, check_folder, named, positive_share
 from syncheck.config import DEFAULT_SCHEMA, KEPT, PRECISION
 from syncheck.corpus.store import PART_SIZE
+from syncheck.report.plots import plot_curve, plot_intervals, save_reliability_diagram
 
 if TYPE_CHECKING:
     from syncheck.training.provenance import UnloadedMonitor
@@ -50,6 +51,7 @@ def train_options(add: Options) -> None:
         type=positive_share,
     )
     add("--schema SCHEMA", f"feature schema ({DEFAULT_SCHEMA}, or that of a file of features)")
+    add("--plot FILE", f"plot the AUROC of each kind on held-out folds{IN_FORMAT}")
     add("--output DIR", "folder for the monitor", required=True)
     add("--overwrite", "replace the monitor that --output holds (refused)")
 
@@ -95,6 +97,8 @@ def calibrate_options(add: Options) -> None:
         "calibrate on answers of the decoder that will use it (as --thresholds says)",
         type=positive_share,
     )
+    add("--curve FILE", "plot the share of faithful sentences against the share kept, over all thresholds")
+    add("--plot FILE", f"plot a reliability diagram{IN_FORMAT}")
     add("--output DIR", "folder for the calibrated monitor")
 
 
@@ -119,6 +123,9 @@ def train(args: argparse.Namespace) -> int:
         )
     if trained.doubt is not None:
         sys.stderr.write(f"{trained.doubt}\n")
+    if args.plot is not None:
+        panels = monitors.panels_of("training", trained.table)
+        plot_intervals(panels, args.plot, label="AUROC, with 95 % intervals over groups")
     trained.monitor.save_pretrained(args.output)
     responses, config = len(set(measured.owners[measured.checkable & measured.labelled])), trained.monitor.config
     lower, upper = config.verdict_thresholds
@@ -192,6 +199,13 @@ def calibrate(args: argparse.Namespace) -> int:
         **named(args, "method risk every_sentence thresholds good_share seed"),
     )
     sys.stdout.write(_table(calibrated, questions=len(np.unique(measured.groups))))
+    if args.plot is not None:
+        scores = {"before": calibrated.raw, "after": calibrated.out_of_fold}
+        bins = {when: evaluation.reliability_bins(of, calibrated.y) for when, of in scores.items()}
+        save_reliability_diagram(args.plot, bins)
+    if args.curve is not None:
+        kept, good = calibrated.curve.kept.tolist(), calibrated.curve.good.tolist()
+        plot_curve(kept, good, args.curve, labels=("share of the sentences kept", "share of good ones among them"))
     if args.output is not None:
         calibrated.monitor.save_pretrained(args.output)
         sys.stderr.write(f"saved to {args.output}\n")

@@ -47,14 +47,16 @@ def held_out(folder):
 
 
 def test_a_calibrated_monitor(trained, held_out, tmp_path, capsys):
-    output = tmp_path / "calibrated"
-    options = ["--risk", "0.2", "--confidence", "0.8", "--every-sentence", "--output", str(output)]
-    options += ["--good-share", "0.9"]
+    output, plot = tmp_path / "calibrated", tmp_path / "plot.png"
+    options = ["--risk", "0.2", "--confidence", "0.8", "--every-sentence", "--output", str(output), "--plot", str(plot)]
+    curve = tmp_path / "curve.png"
+    options += ["--good-share", "0.9", "--curve", str(curve)]
     assert main([*trained[0], "--data", held_out[0], *options]) == 0
     shown = capsys.readouterr().out
     table = {line[:20].strip(): line[20:].strip() for line in shown.splitlines()}
     assert table["held-out sentences"] == "40 of 20 questions, 0.125 unfaithful"
     assert {"ECE before", "ECE after", "calibrated threshold", "released", "upper bound"} <= set(table)
+    assert plot.read_bytes().startswith(b"\x89PNG") and curve.read_bytes().startswith(b"\x89PNG")
     chosen = Aggregator.load(output).calibrated_threshold
     assert (chosen.risk, chosen.confidence, chosen.sentences, chosen.one_per_question) == (
         0.2,

@@ -69,8 +69,8 @@ def row_of_all_features(chosen, groups, **folding):
 
 
 def test_ablate(table, tmp_path, capsys):
-    output = tmp_path / "x.json"
-    assert main(["ablate", "--data", table, *FOLDS, "--output", str(output)]) == 0
+    output, plot = tmp_path / "x.json", tmp_path / "x.png"
+    assert main(["ablate", "--data", table, *FOLDS, "--output", str(output), "--plot", str(plot)]) == 0
     shown = capsys.readouterr().out
     found = json.loads(output.read_text())
     chosen = labelled_set(sentences(), "strict")
@@ -85,6 +85,7 @@ def test_ablate(table, tmp_path, capsys):
     }
     assert min(by_name.values(), key=lambda row: row["auroc"])["system"] == "without aligner"
     assert "without aligner" in shown and f"{first['auroc']:.3f}" in shown
+    assert plot.read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_file_measured_by_another_monitor_is_refused(tmp_path, capsys):
@@ -115,9 +116,9 @@ def test_another_schema_is_named_by_its_version(table, capsys):
 
 
 def test_evaluate_reports_everything(data, tmp_path, capsys):
-    output = tmp_path / "x.json"
+    output, plot = tmp_path / "x.json", tmp_path / "x.png"
     model = ["--model", str(LLAMA), "--data", data, "--set", "strict"]
-    more = ["--seeds", "2", "--output", str(output)]
+    more = ["--seeds", "2", "--output", str(output), "--plot", str(plot)]
     assert main(["evaluate", *model, *FOLDS, *more]) == 0
     shown = capsys.readouterr().out
     found = json.loads(output.read_text())["strict"]
@@ -125,7 +126,7 @@ def test_evaluate_reports_everything(data, tmp_path, capsys):
     assert everything["auroc"] > 0.9 and everything["auprc"] > 0.9 and everything["balanced_accuracy"] > 0.8
     assert 0 <= everything["ece"] < 0.3 and everything["deviation"] == 0.0
     assert list(dict.fromkeys(row["subset"] for row in found["rows"])) == ["all", "QA", "Summary"]
-    assert "balanced accuracy" in shown
+    assert "balanced accuracy" in shown and plot.read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.slow
@@ -208,13 +209,15 @@ def test_a_trained_monitor_is_evaluated_on_a_file_of_another_run(data, tmp_path,
     features, monitor = str(tmp_path / "x.parquet"), str(tmp_path / "monitor")
     model = ["--model", str(LLAMA)]
     assert main(["features", *model, "--data", data, "--output", features]) == 0
-    command = ["train", *model, "--data", features, "--aggregator", "best", "--output", monitor]
+    plot = tmp_path / "x.svg"
+    command = ["train", *model, "--data", features, "--aggregator", "best", "--plot", str(plot), "--output", monitor]
     assert main(command) == 0
     shown = capsys.readouterr().out
     best = shown.rpartition("best by grouped cross-validation: ")[2].strip()
     lines = [line.split() for line in shown.splitlines()]
     found = {words[0]: float(words[1]) for words in lines if words and words[0] in COMPARED}
     assert set(found) == COMPARED and best == "generic" and found[best] == max(found.values())
+    assert plot.read_text().startswith("<?xml")
     shown = []
     for source in (data, features):
         options = ["--cv", "0", "--allow-train", "--set", "strict", "--data", source]

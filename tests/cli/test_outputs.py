@@ -30,6 +30,7 @@ MODEL = ["--model", str(LLAMA), "--aligner", "none"]
         ["spans-score", "--reference", "in.jsonl", "--predictions", "p", "--output", "in.jsonl"],
         ["spans-score", "--reference", "p", "--predictions", "in.jsonl", "--output", "in.jsonl"],
         ["evaluate", "--data", "in.jsonl", "--output", "in.jsonl"],
+        ["evaluate", "--data", "in.jsonl", "--output", "t.svg", "--plot", "t.svg"],
         ["train", "--model", "folder", "--data", "in.jsonl", "--output", "folder"],
         ["demo", "--question", "q", "--context", "in.jsonl", "--report", "in.jsonl"],
     ],

@@ -70,5 +70,5 @@ def test_errors(tmp_path, figures, monkeypatch):
         with pytest.raises(InputError, match="plot"):
             plot_tradeoff(figures, tmp_path / name)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtraError, match=r"syncheck\[dev\]"):
+    with pytest.raises(MissingExtraError, match=r"syncheck\[plots\]"):
         plot_tradeoff(figures, tmp_path / "x.svg")

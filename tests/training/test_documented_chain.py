@@ -49,7 +49,7 @@ def test_the_documented_chain_runs(tmp_path, monkeypatch, capsys):
         assert main(words) == 0, words
     shown = capsys.readouterr().out
     assert "deviation" in shown
-    assert {path.name for path in tmp_path.glob("*.json")} == {"auroc.json", "ablation.json"}
+    assert {path.name for path in tmp_path.glob("*.png")} == {"auroc.png", "ablation.png"}
     assert Path("my-monitor", "config.json").is_file()
 
 
