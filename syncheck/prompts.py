@@ -24,8 +24,8 @@ UNANSWERABLE = "Unable to answer based on given passages."
 
 def plain_prompt(question: str, passages: Sequence[str]) -> str:
     """Write the prompt for a model without a chat template; without passages, it has the question alone."""
-    numbered = "\n".join(f"Passage {i}: {passage}" for i, passage in enumerate(passages, 1))
-    return (f"{numbered}\n\n" if passages else "") + f"Question: {question}\nAnswer:\n"
+    numbered = "\n".join(f"Passage {i}: {passage}" for i, passage in _numbered(passages))
+    return (f"{numbered}\n\n" if numbered else "") + f"Question: {question}\nAnswer:\n"
 
 
 def chat_prompt(question: str, passages: Sequence[str]) -> tuple[str, str]:
@@ -33,29 +33,34 @@ def chat_prompt(question: str, passages: Sequence[str]) -> tuple[str, str]:
 
     The question comes last, so that questions about the same passages share the beginning of their prompts.
     """
-    if not passages:
+    numbered = [f"Passage {i}:\n{passage}\n\n" for i, passage in _numbered(passages)]
+    if not numbered:
         return "You answer questions in two to four sentences.", f"Answer the question: {question}"
-    numbered = "\n\n".join(f"Passage {i}:\n{passage}" for i, passage in enumerate(passages, 1))
-    these = "this passage" if len(passages) == 1 else "these passages"
+    these = "this passage" if len(numbered) == 1 else "these passages"
     return (
         "You answer questions using only the given text, in two to four sentences.",
-        f"{numbered}\n\nUsing only {these}, answer the question: {question}",
+        f"{''.join(numbered)}Using only {these}, answer the question: {question}",
     )
 
 
 def ragtruth_qa_prompt(question: str, passages: Sequence[str]) -> str:
     """Write RAGTruth's QA prompt; without passages, its question-only counterpart."""
-    if not passages:
+    numbered = [f"passage {i}:{passage}\n\n" for i, passage in _numbered(passages)]
+    if not numbered:
         return f"Briefly answer the following question:\n{question}\noutput:"
-    numbered = "\n\n".join(f"passage {i}:{passage}" for i, passage in enumerate(passages, 1))
-    count = _COUNT_WORDS.get(len(passages), str(len(passages)))
-    noun = "passage" if len(passages) == 1 else "passages"
+    count = _COUNT_WORDS.get(len(numbered), str(len(numbered)))
+    noun = "passage" if len(numbered) == 1 else "passages"
     return (
         f"Briefly answer the following question:\n{question}\n"
         f"Bear in mind that your response should be strictly based on the following {count} {noun}:\n"
-        f"{numbered}\n\nIn case the passages do not contain the necessary information to answer the question, "
+        f"{''.join(numbered)}In case the passages do not contain the necessary information to answer the question, "
         f'please reply with: "{UNANSWERABLE}"\noutput:'
     )
+
+
+def _numbered(passages: Sequence[str]) -> list[tuple[int, str]]:
+    """List the passages with their numbers, from 1, without blank ones, whose numbers no other gets."""
+    return [(i, passage) for i, passage in enumerate(passages, 1) if passage.strip()]
 
 
 _WRITERS: Mapping[str, Callable[[str, Sequence[str]], str]] = {
@@ -68,7 +73,7 @@ _CHATS = ("chat", "ragtruth-chat")
 
 
 def passages_of(context: GivenPassages) -> tuple[str, ...]:
-    """Collect the passages of a context in a tuple; a string is one passage, and blank passages are left out.
+    """Collect the passages of a context in a tuple; a string is one passage.
 
     A lone surrogate raises InputError; a context that is neither a string, a mapping with a ``text`` nor a sequence of
     these raises WrongTypeError.
@@ -86,7 +91,7 @@ def passages_of(context: GivenPassages) -> tuple[str, ...]:
                 f"context must be a string or a list of strings; found a {type(context).__name__} with "
                 f"{type(passage).__name__} (item {index}). Pass the text of each passage"
             )
-    return tuple(passage for passage in given_passages(context, "context") if passage.strip())
+    return given_passages(context, "context")
 
 
 def build_prompt(
@@ -104,7 +109,8 @@ def build_prompt(
     tokenizer
         The monitored model's tokenizer.
     context
-        The retrieved passages. Empty is allowed: the sentences then get the status ``no_context``.
+        The retrieved passages. Blank ones are not in the prompt, and the others keep their numbers. If all are, the
+        sentences get the status ``no_context``.
     template
         ``chat``: a system line, then numbered passages and the question in one user turn of the tokenizer's chat
         template. ``plain``: numbered passages, ``Question:``, ``Answer:``. ``ragtruth-qa``: RAGTruth's QA prompt as it
@@ -369,13 +375,14 @@ def without_passages(texts: Sequence[str], passages: Sequence[str]) -> list[str]
     Where a passage is a part of a longer sentence, it stays if it is also found elsewhere: the sentence quotes it. One
     that is not found, or only inside a sentence that says nothing without it, raises PromptError.
     """
-    for number, passage in enumerate(passages, 1):
+    numbered = _numbered(passages)
+    for number, passage in numbered:
         if not any(_pattern(passage).search(text) for text in texts):
             raise PromptError(
                 f"passage {number}, {passage[:60]!r}..., is not in the messages word for word; pass the "
                 "passages exactly as they appear there, or pass without=[...], the messages without them"
             )
-    by_text = [_places(text, passages) for text in texts]
+    by_text = [_places(text, [passage for _, passage in numbered]) for text in texts]
     apart = {place.passage for places in by_text for place in places if not place.is_inside}
     for text, places in zip(texts, by_text, strict=True):
         for place in places:

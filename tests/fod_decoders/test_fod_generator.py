@@ -49,9 +49,9 @@ def test_stop_strings_are_found_with_the_monitor_s_tokenizer(monitor, prompt):
     }
     fod = decoder(monitor, 0.0)
     out = fod.generate(prompt, return_dict_in_generate=True, **options)
-    assert out.report.response == " Angus Scott is a rugby"
+    assert (out.report.response, out.report.stop) == (" Angus Scott is a rugby", "stop_string")
     *_, end = fod.stream(prompt, **options)
-    assert end.report.response == out.report.response
+    assert (end.report.response, end.report.stop) == (out.report.response, "stop_string")
 
 
 class TestGreedy:
