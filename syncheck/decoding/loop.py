@@ -17,8 +17,8 @@ from syncheck.decoding.search import SearchSession
 logger = logging.getLogger(__name__)
 
 StopReason = Literal["end_of_text", "stop_string", "length", "criteria", "window", "not_finite"]
-"""Why a row ended: an end-of-text token, one of ``stop_strings``, ``max_new_tokens``, another stopping criterion, a full
-window, or scores from which no token can be chosen (see :meth:`GenerationSetup.choosable`)."""
+"""Why a row ended: an end-of-text token, one of ``stop_strings``, ``max_new_tokens``, another stopping criterion, a
+full window, or scores from which no token can be chosen (see :meth:`GenerationSetup.choosable`)."""
 
 Adjust = Callable[[Tensor, Sequence[int]], Tensor]
 """Returns scores (b, V), a new float32 tensor, from the raw logits (b, V) and the indices of their rows."""

@@ -211,9 +211,7 @@ def test_final_ids_hold_all_text_that_was_watched(monitor, prompts, rows):
     with monitor.attach(prompts[0]) as watch, torch.no_grad():
         past = None
         for fed in (prompt, rows[0][:1], rows[0][1:2], [end]):
-            past = monitor.model(
-                input_ids=torch.tensor([fed]), past_key_values=past, use_cache=True
-            ).past_key_values
+            past = monitor.model(input_ids=torch.tensor([fed]), past_key_values=past, use_cache=True).past_key_values
     assert watch.report([*prompt, *rows[0][:2]]).tokens.token_ids.tolist() == rows[0][:2]
 
 
