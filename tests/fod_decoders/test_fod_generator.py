@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 import torch
-from doubles import ANSWER, PASSAGES, QUESTION, wavy
+from doubles import ANSWER, PASSAGES, QUESTION, Script, SentenceGrammar, wavy
 from transformers.generation import LogitsProcessorList
 
 from fod import FODConfig, FODGenerator
 from fod.config import ABSTENTION
 from syncheck import Monitor, MonitorConfig
 from syncheck.base.errors import InputError, NotReadyError, PromptError, WrongTypeError
-from syncheck.testing import Script, SentenceGrammar
 
 
 def grammar(monitor, prompt, **options):

@@ -4,12 +4,11 @@ import math
 from dataclasses import replace
 
 import pytest
-from doubles import wavy
+from doubles import FormulaAggregator, wavy
 from test_fod_generator import grammar
 
 from fod import AbstainGenerator, BacktrackGenerator, FODConfig, FODGenerator, RepairConfig, Thresholds
 from syncheck.base.errors import InputError, WrongTypeError
-from syncheck.testing import FormulaAggregator
 
 
 @pytest.fixture

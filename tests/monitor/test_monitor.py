@@ -2,11 +2,11 @@ import math
 
 import numpy as np
 import pytest
-from doubles import ANSWER, PASSAGES, QUESTION
+from doubles import ANSWER, PASSAGES, QUESTION, BrokenAligner, FormulaAggregator, Script
 
 from syncheck import LidReferences, Monitor, MonitorConfig, feature_schema
 from syncheck.base.errors import InputError, PromptError, UnsupportedModelError, WrongTypeError
-from syncheck.testing import BrokenAligner, FormulaAggregator, Script, WordAligner
+from syncheck.testing import WordAligner
 
 
 @pytest.fixture

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from doubles import ANSWER, PASSAGES, QUESTION, assert_same
+from doubles import ANSWER, PASSAGES, QUESTION, Script, SentenceGrammar, assert_same
 from transformers.generation import BaseStreamer, GenerationConfig, LogitsProcessor, LogitsProcessorList
 
 from syncheck import EndEvent, SentenceEvent, TokenEvent
 from syncheck.base.errors import InputError
-from syncheck.testing import Script, SentenceGrammar
 
 
 def scripted(monitor, prompt, text=ANSWER, *, end=True):
