@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from syncheck.base.chats import write_chat
-from syncheck.base.checks import GivenPassages, check_choice, check_sequence, check_text, given_passages
+from syncheck.base.checks import check_choice, check_sequence, check_text, given_passages
 from syncheck.base.errors import InputError, PromptError, WrongTypeError
 from syncheck.config import Template
 from syncheck.results.types import RagPrompt
@@ -72,28 +72,6 @@ _CHATS = ("chat", "ragtruth-chat")
 """Templates that are written by the tokenizer's chat template."""
 
 
-def passages_of(context: GivenPassages) -> tuple[str, ...]:
-    """Collect the passages of a context in a tuple; a string is one passage.
-
-    A lone surrogate raises InputError; a context that is neither a string, a mapping with a ``text`` nor a sequence of
-    these raises WrongTypeError.
-    """
-    if isinstance(context, str | Mapping):
-        context = (context,)
-    if not isinstance(context, Sequence) or isinstance(context, bytes):
-        raise WrongTypeError(
-            f"context must be a string or a list of strings; found {type(context).__name__} "
-            "(pass context='' for a context that is known to be empty)"
-        )
-    for index, passage in enumerate(context):
-        if not (isinstance(passage, str) or (isinstance(passage, Mapping) and "text" in passage)):
-            raise WrongTypeError(
-                f"context must be a string or a list of strings; found a {type(context).__name__} with "
-                f"{type(passage).__name__} (item {index}). Pass the text of each passage"
-            )
-    return given_passages(context, "context")
-
-
 def build_prompt(
     tokenizer: PreTrainedTokenizerBase,
     *,
@@ -141,7 +119,7 @@ def build_prompt(
     chosen = ("chat" if has_chat else "plain") if template == "auto" else template
     if chosen in _CHATS and not has_chat:
         raise InputError("the tokenizer has no chat template; use template='plain' or 'ragtruth-qa'")
-    passages = passages_of(context)
+    passages = given_passages(context, "context")
     if chosen == "chat":
         pairs = [chat_prompt(question, given) for given in (passages, ())]
         texts = [_as_chat(tokenizer, text, system) for _, text in pairs] if system else _led(tokenizer, pairs)
@@ -186,7 +164,7 @@ def prompt_from_texts(
     """
     for name, text in (("question", question), ("with_context", with_context), ("without_context", without_context)):
         check_text(text, name)
-    passages = passages_of(context)
+    passages = given_passages(context, "context")
     texts = [with_context, without_context]
     chat = user_turns and bool(getattr(tokenizer, "chat_template", None))
     if chat:
@@ -233,7 +211,7 @@ def prompt_from_messages(
     """
     if not getattr(tokenizer, "chat_template", None):
         raise InputError("the tokenizer has no chat template; write both prompts with syncheck.prompt_from_texts")
-    passages = passages_of(context)
+    passages = given_passages(context, "context")
     given, left = _both_chats(messages, passages, without)
     question = _asked_in(left) if question is None else question
     check_text(question, "question")
@@ -253,7 +231,7 @@ def question_of(
     without: Sequence[Mapping[str, str]] | None = None,
 ) -> str:
     """Find the question of a chat, the user's last message without the passages; errors are those of a prompt of it."""
-    question = _asked_in(_both_chats(messages, passages_of(context), without)[1])
+    question = _asked_in(_both_chats(messages, given_passages(context, "context"), without)[1])
     if not question.strip():
         raise PromptError("without the passages, no user message is left to provide the question; pass a question")
     return question
