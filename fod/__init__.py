@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fod.baselines import AbstainGenerator, BestOfNGenerator, BestOfNOutput, CADGenerator
 from fod.branch_proposer import BranchProposer
-from fod.config import FODConfig, OnExhausted, RepairConfig, Threshold, Thresholds
+from fod.config import FODConfig, OnExhausted, RepairConfig, Thresholds
 from fod.drop_in import AnswerGenerator, GeneratorOutput
 from fod.flare import FLAREGenerator, FLAREOutput, FLAREQuery, PassageIndex, Retrieval
 from fod.generator import BacktrackGenerator, FODGenerator, FODOutput
@@ -47,7 +47,6 @@ __all__ = [
     "SearchResult",
     "SentenceProposer",
     "Spent",
-    "Threshold",
     "Thresholds",
     "UpstreamFOD",
     "UpstreamOutput",

@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from numbers import Real
 from typing import Literal
 
-from fod.config import ABSTENTION, SEARCH, Threshold, check_sampling, check_strength, single_threshold
+from fod.config import ABSTENTION, SEARCH, Thresholds, check_sampling, check_strength
 from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of, require_scores, sampling
 from fod.proposers import contrasting
 from fod.search import passes
@@ -30,21 +30,22 @@ class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
     """Gives an answer only if each of its sentences reaches the threshold (paper, section 4.3).
 
     Decoding stops at the first that does not: ``report.stop`` is then ``"abstained"``, the report has the message and
-    no sentence, and ``dropped`` those that were written. A monitor without an aggregator, or without a calibrated
-    threshold where one is requested, raises NotReadyError.
+    no sentence, and ``dropped`` those that were written. A monitor without an aggregator raises NotReadyError.
     """
 
     _: KW_ONLY
-    threshold: Threshold | None = None
-    """In [0, 1]; None takes the monitor's tau_1, ``"calibrated"`` the score that ``syncheck calibrate --risk`` chose,
-    with the guarantee described at :class:`fod.Thresholds`. The paper uses 0.7."""
+    threshold: float | None = None
+    """In [0, 1]; None takes the monitor's tau_1. The paper uses 0.7."""
     message: str = ABSTENTION
     """Text that is given instead; may be empty."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_scores(self.monitor)
-        self.thresholds = single_threshold(self.monitor, threshold=self.threshold)
+        if self.threshold is not None:
+            check_share(self.threshold, "threshold")
+        own = self.monitor.config.backtrack_threshold
+        self.thresholds = Thresholds(own if self.threshold is None else self.threshold)
 
     def _told(self, prompt: RagPrompt, plan: GenerationSetup, seed: int) -> Generator[Event, None, GeneratorOutput]:
         started = time.perf_counter()

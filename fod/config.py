@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Real
 from typing import Literal
 
-from syncheck import Monitor, Report, RiskControlledThreshold, SentenceScore, Verifier, closest_evidence
-from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
+from syncheck import Monitor, Report, SentenceScore, Verifier, closest_evidence
+from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.decoding import check_choice, check_count, check_share
 
 ABSTENTION = "The passages do not let me say more."
@@ -24,24 +24,12 @@ _AFTER_MARK = " *_\n"  # what may stand behind the mark at the end of a sentence
 MOST_QUOTED = 2
 """Largest number of parts of the passages that are quoted."""
 
-Threshold = float | Literal["calibrated"]
-"""A score in [0, 1], or ``"calibrated"`` for the one that ``syncheck calibrate --risk`` saved with the monitor."""
-
-
 OnExhausted = Literal["stop", "abstain", "annotate", "quote"]
 """Action when no continuation passes. ``stop``: the answer ends after its last passing sentence. ``abstain``: it ends
 with a message. ``annotate``: the best continuation of the round is kept and marked, and decoding continues. ``quote``:
 as ``stop``, but the one or two parts of the passages that most likely answer the question
 (:func:`syncheck.closest_evidence`) follow an answer that is empty, claims nothing ("Which rivers?"), or of which no
 sentence is nearly as relevant to the question."""
-
-
-def check_threshold(value: Threshold | None, name: str) -> None:
-    """Refuse anything but a number in [0, 1], ``"calibrated"`` or None."""
-    if value is not None and value != "calibrated":
-        if isinstance(value, str):
-            raise InputError(f"{name} must be a number in [0, 1], 'calibrated' or None; found {value!r}")
-        check_share(value, name)
 
 
 def check_strength(value: object, name: str) -> None:
@@ -68,14 +56,12 @@ def _number(value: object, name: str) -> float:
 class DecoderConfig:
     """Parameters that the search and repair share; InputError or WrongTypeError for a value that cannot be used."""
 
-    backtrack_threshold: Threshold | None = None
-    """tau_1 in [0, 1]: a greedy sentence that scores lower is taken back. None takes the monitor's own,
-    ``"calibrated"`` the score that ``syncheck calibrate --risk`` chose, below which no sentence is then released; see
-    :class:`fod.Thresholds` for what this guarantees."""
-    prune_threshold: Threshold | None = None
-    """tau_2 in [0, 1]: a sampled sentence or a branch that scores lower is dropped. None and ``"calibrated"`` as for
-    tau_1; in repair, None takes tau_1 if that is higher. It may be below tau_1 (the README of the published code has
-    0.8 and 0.7): what replaces a rejected sentence may then score lower than that one."""
+    backtrack_threshold: float | None = None
+    """tau_1 in [0, 1]: a greedy sentence that scores lower is taken back. None takes the monitor's own."""
+    prune_threshold: float | None = None
+    """tau_2 in [0, 1]: a sampled sentence or a branch that scores lower is dropped. None takes the monitor's own, and
+    in repair tau_1 if that is higher. It may be below tau_1 (the README of the published code has 0.8 and 0.7): what
+    replaces a rejected sentence may then score lower than that one."""
     sample_first: bool = False
     """True also samples the greedy sentences, with ``temperature`` and ``top_p``."""
     temperature: float = 0.9
@@ -107,7 +93,8 @@ class DecoderConfig:
 
     def __post_init__(self) -> None:
         for name in ("backtrack_threshold", "prune_threshold"):
-            check_threshold(getattr(self, name), name)
+            if getattr(self, name) is not None:
+                check_share(getattr(self, name), name)
         check_count(self.max_sentences, "max_sentences")
         check_count(self.lookup, "lookup", least=0)
         check_share(self.least_relevance, "least_relevance")
@@ -219,70 +206,18 @@ SEARCH, REPAIR = FODConfig(), RepairConfig()
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Scores that the released sentences of a decoder must reach.
-
-    Notes
-    -----
-    The guarantee is for sentences like those of the calibration, released one by one, each because its own score
-    reaches the threshold: with probability ``guarantee.confidence``, at most ``guarantee.risk`` of them are unfaithful.
-    Without ``guarantee.one_per_question``, it assumes that the sentences of the calibration were independent of each
-    other. It says nothing about a subset alone, such as the sentences before the first lower one, which backtracking
-    releases, or those of answers without any, as abstention does. Samples and branches are outside the guarantee: the
-    more are tried, the more reach the threshold by luck. Sentences that claim nothing have no score and always pass.
-    """
+    """Scores that the released sentences of a decoder must reach."""
 
     backtrack: float
     """tau_1 in [0, 1], for greedy sentences; for all sentences if the decoder has only one threshold."""
     prune: float | None = None
     """tau_2 in [0, 1], for sampled sentences and branches; None if the decoder has neither."""
-    guarantee: RiskControlledThreshold | None = None
-    """That of a threshold requested as ``"calibrated"``, if one was; both are at least ``guarantee.threshold``."""
 
 
 def decoder_thresholds(monitor: Monitor | Verifier, config: FODConfig | RepairConfig) -> Thresholds:
-    """Choose tau_1 and tau_2: with a guarantee, a monitor's threshold is raised to it, and a lower number refused."""
-    asked, saved = (config.backtrack_threshold, config.prune_threshold), monitor.config
-    guarantee = _guarantee_of(monitor) if "calibrated" in asked else None
-    if guarantee is not None and config.on_exhausted == "annotate":
-        raise InputError(
-            "on_exhausted='annotate' keeps sentences below the thresholds, but 'calibrated' guarantees that there are "
-            "none; choose another on_exhausted, or pass numbers as thresholds"
-        )
-    tau_1 = _chosen("backtrack_threshold", config.backtrack_threshold, saved.backtrack_threshold, guarantee)
-    tau_2 = _chosen("prune_threshold", config.prune_threshold, saved.prune_threshold, guarantee)
-    if isinstance(config, RepairConfig) and config.prune_threshold is None:
-        tau_2 = max(tau_1, tau_2)
-    return Thresholds(tau_1, tau_2, guarantee)
-
-
-def single_threshold(monitor: Monitor, *, threshold: Threshold | None) -> Thresholds:
-    """Choose the single threshold of a decoder that samples nothing, as :func:`decoder_thresholds` does."""
-    check_threshold(threshold, "threshold")
-    guarantee = _guarantee_of(monitor) if threshold == "calibrated" else None
-    return Thresholds(_chosen("threshold", threshold, monitor.config.backtrack_threshold, guarantee), None, guarantee)
-
-
-def _guarantee_of(monitor: Monitor | Verifier) -> RiskControlledThreshold:
-    aggregator = monitor.aggregator
-    guarantee = None if aggregator is None else aggregator.calibrated_threshold
-    if aggregator is None or guarantee is None:
-        raise NotReadyError(
-            "the monitor has no calibrated threshold: it was not calibrated, or with a risk of none; run `syncheck "
-            "calibrate --risk R --confidence C --output DIR` on held-out data and use the monitor that it saves, or "
-            "pass a number"
-        )
-    return replace(guarantee, threshold=float(aggregator.at_prior(guarantee.threshold)))
-
-
-def _chosen(name: str, given: Threshold | None, saved: float, guarantee: RiskControlledThreshold | None) -> float:
-    least = 0.0 if guarantee is None else guarantee.threshold
-    if given == "calibrated":
-        return least
-    if given is None:
-        return max(saved, least)
-    if float(given) < least:
-        raise InputError(
-            f"with a threshold of 'calibrated' every sentence must reach {least}; found {name}={given}. "
-            "Leave it out, raise it, or pass 'calibrated' for both"
-        )
-    return float(given)
+    """Choose tau_1 and tau_2: those of the config, otherwise the monitor's own."""
+    tau_1, tau_2, saved = config.backtrack_threshold, config.prune_threshold, monitor.config
+    tau_1 = saved.backtrack_threshold if tau_1 is None else tau_1
+    if tau_2 is None:
+        tau_2 = max(tau_1, saved.prune_threshold) if isinstance(config, RepairConfig) else saved.prune_threshold
+    return Thresholds(tau_1, tau_2)

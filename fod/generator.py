@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from fod.branch_proposer import BranchProposer, full_stop_of
-from fod.config import REPAIR, SEARCH, FODConfig, RepairConfig, Threshold, decoder_thresholds
+from fod.config import REPAIR, SEARCH, FODConfig, RepairConfig, decoder_thresholds
 from fod.drop_in import AnswerGenerator, GeneratorOutput, require_scores
 from fod.proposers import SentenceProposer
 from fod.repair import repair
@@ -65,10 +65,10 @@ class FODGenerator(AnswerGenerator[FODOutput]):
     Raises
     ------
     NotReadyError
-        If the monitor has no aggregator, or no calibrated threshold where one is requested.
+        If the monitor has no aggregator.
     InputError
-        If a parameter is outside its range, not one of the config, or contradicts another: ``propose`` the config, a
-        threshold or ``on_exhausted="annotate"`` the guarantee that the other threshold requests, the model the monitor.
+        If a parameter is outside its range, not one of the config, or contradicts another: ``propose`` the config, the
+        model the monitor.
     WrongTypeError, UnsupportedModelError
         If a parameter has the wrong type, or the model's state cannot be rewound.
 
@@ -90,8 +90,8 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         *,
         config: FODConfig | RepairConfig | None = None,
         propose: Literal["sample", "branch"] | None = None,
-        backtrack_threshold: Threshold | None = None,
-        prune_threshold: Threshold | None = None,
+        backtrack_threshold: float | None = None,
+        prune_threshold: float | None = None,
         beam_size: int | None = None,
         samples_per_step: int | None = None,
     ) -> None:
@@ -178,7 +178,7 @@ class BacktrackGenerator(FODGenerator):
         tokenizer: PreTrainedTokenizerBase,
         monitor: Monitor,
         *,
-        backtrack_threshold: Threshold | None = None,
+        backtrack_threshold: float | None = None,
         max_sentences: int = SEARCH.max_sentences,
         message: str = SEARCH.message,
     ) -> None:

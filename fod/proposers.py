@@ -292,7 +292,7 @@ class SessionProposer(Proposer[C]):
         for index in running:
             stop, row = step.stops[index], self._decoding.rows[index]
             if stop is not None:
-                self._stops[index] = "length" if stop == "criteria" or stop == "window" else stop
+                self._stops[index] = "length" if stop == "window" else stop
             self.sampled_tokens += stop != "end_of_text" and not (one_sentence and stop is None and row.closed)
 
     def _sampled(self, scores: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from syncheck.results.types import WITHOUT_CLAIM
 Handle = tuple[int, int]
 """Key of a candidate for its proposer: round and row."""
 
-CandidateStop = Literal["end_of_text", "length", "not_finite"]
+CandidateStop = Literal["end_of_text", "stop_string", "length", "criteria", "not_finite"]
 """Why a text cannot continue; ``not_finite``: no token could be chosen, and the last sentence is ``failed``."""
 
 StopReason = Literal[CandidateStop, "nothing_passed", "max_sentences", "other_beam_ended", "backtracked", "budget"]

@@ -63,8 +63,7 @@ class UpstreamFOD:
     continuations of the verified sentences are asked for and searched as by :func:`fod.search`; or another ``repair``
     takes its place, as in :func:`fod.repair`.
 
-    A config that does not belong to ``repair`` raises InputError; a verifier without an aggregator,
-    or without a calibrated threshold where one is requested, NotReadyError.
+    A config that does not belong to ``repair`` raises InputError; a verifier without an aggregator, NotReadyError.
 
     Examples
     --------

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from syncheck.base.chats import write_chat
-from syncheck.base.checks import GivenPassages, check_choice, check_sequence, check_text, given_passages
+from syncheck.base.checks import check_choice, check_sequence, check_text, given_passages
 from syncheck.base.errors import InputError, PromptError, WrongTypeError
 from syncheck.config import Template
 from syncheck.results.types import RagPrompt
@@ -24,8 +24,8 @@ UNANSWERABLE = "Unable to answer based on given passages."
 
 def plain_prompt(question: str, passages: Sequence[str]) -> str:
     """Write the prompt for a model without a chat template; without passages, it has the question alone."""
-    numbered = "\n".join(f"Passage {i}: {passage}" for i, passage in enumerate(passages, 1))
-    return (f"{numbered}\n\n" if passages else "") + f"Question: {question}\nAnswer:\n"
+    numbered = "\n".join(f"Passage {i}: {passage}" for i, passage in _numbered(passages))
+    return (f"{numbered}\n\n" if numbered else "") + f"Question: {question}\nAnswer:\n"
 
 
 def chat_prompt(question: str, passages: Sequence[str]) -> tuple[str, str]:
@@ -33,29 +33,34 @@ def chat_prompt(question: str, passages: Sequence[str]) -> tuple[str, str]:
 
     The question comes last, so that questions about the same passages share the beginning of their prompts.
     """
-    if not passages:
+    numbered = [f"Passage {i}:\n{passage}\n\n" for i, passage in _numbered(passages)]
+    if not numbered:
         return "You answer questions in two to four sentences.", f"Answer the question: {question}"
-    numbered = "\n\n".join(f"Passage {i}:\n{passage}" for i, passage in enumerate(passages, 1))
-    these = "this passage" if len(passages) == 1 else "these passages"
+    these = "this passage" if len(numbered) == 1 else "these passages"
     return (
         "You answer questions using only the given text, in two to four sentences.",
-        f"{numbered}\n\nUsing only {these}, answer the question: {question}",
+        f"{''.join(numbered)}Using only {these}, answer the question: {question}",
     )
 
 
 def ragtruth_qa_prompt(question: str, passages: Sequence[str]) -> str:
     """Write RAGTruth's QA prompt; without passages, its question-only counterpart."""
-    if not passages:
+    numbered = [f"passage {i}:{passage}\n\n" for i, passage in _numbered(passages)]
+    if not numbered:
         return f"Briefly answer the following question:\n{question}\noutput:"
-    numbered = "\n\n".join(f"passage {i}:{passage}" for i, passage in enumerate(passages, 1))
-    count = _COUNT_WORDS.get(len(passages), str(len(passages)))
-    noun = "passage" if len(passages) == 1 else "passages"
+    count = _COUNT_WORDS.get(len(numbered), str(len(numbered)))
+    noun = "passage" if len(numbered) == 1 else "passages"
     return (
         f"Briefly answer the following question:\n{question}\n"
         f"Bear in mind that your response should be strictly based on the following {count} {noun}:\n"
-        f"{numbered}\n\nIn case the passages do not contain the necessary information to answer the question, "
+        f"{''.join(numbered)}In case the passages do not contain the necessary information to answer the question, "
         f'please reply with: "{UNANSWERABLE}"\noutput:'
     )
+
+
+def _numbered(passages: Sequence[str]) -> list[tuple[int, str]]:
+    """List the passages with their numbers, from 1, without blank ones, whose numbers no other gets."""
+    return [(i, passage) for i, passage in enumerate(passages, 1) if passage.strip()]
 
 
 _WRITERS: Mapping[str, Callable[[str, Sequence[str]], str]] = {
@@ -65,28 +70,6 @@ _WRITERS: Mapping[str, Callable[[str, Sequence[str]], str]] = {
 }
 _CHATS = ("chat", "ragtruth-chat")
 """Templates that are written by the tokenizer's chat template."""
-
-
-def passages_of(context: GivenPassages) -> tuple[str, ...]:
-    """Collect the passages of a context in a tuple; a string is one passage, and blank passages are left out.
-
-    A lone surrogate raises InputError; a context that is neither a string, a mapping with a ``text`` nor a sequence of
-    these raises WrongTypeError.
-    """
-    if isinstance(context, str | Mapping):
-        context = (context,)
-    if not isinstance(context, Sequence) or isinstance(context, bytes):
-        raise WrongTypeError(
-            f"context must be a string or a list of strings; found {type(context).__name__} "
-            "(pass context='' for a context that is known to be empty)"
-        )
-    for index, passage in enumerate(context):
-        if not (isinstance(passage, str) or (isinstance(passage, Mapping) and "text" in passage)):
-            raise WrongTypeError(
-                f"context must be a string or a list of strings; found a {type(context).__name__} with "
-                f"{type(passage).__name__} (item {index}). Pass the text of each passage"
-            )
-    return tuple(passage for passage in given_passages(context, "context") if passage.strip())
 
 
 def build_prompt(
@@ -104,7 +87,8 @@ def build_prompt(
     tokenizer
         The monitored model's tokenizer.
     context
-        The retrieved passages. Empty is allowed: the sentences then get the status ``no_context``.
+        The retrieved passages. Blank ones are not in the prompt, and the others keep their numbers. If all are, the
+        sentences get the status ``no_context``.
     template
         ``chat``: a system line, then numbered passages and the question in one user turn of the tokenizer's chat
         template. ``plain``: numbered passages, ``Question:``, ``Answer:``. ``ragtruth-qa``: RAGTruth's QA prompt as it
@@ -135,7 +119,7 @@ def build_prompt(
     chosen = ("chat" if has_chat else "plain") if template == "auto" else template
     if chosen in _CHATS and not has_chat:
         raise InputError("the tokenizer has no chat template; use template='plain' or 'ragtruth-qa'")
-    passages = passages_of(context)
+    passages = given_passages(context, "context")
     if chosen == "chat":
         pairs = [chat_prompt(question, given) for given in (passages, ())]
         texts = [_as_chat(tokenizer, text, system) for _, text in pairs] if system else _led(tokenizer, pairs)
@@ -180,7 +164,7 @@ def prompt_from_texts(
     """
     for name, text in (("question", question), ("with_context", with_context), ("without_context", without_context)):
         check_text(text, name)
-    passages = passages_of(context)
+    passages = given_passages(context, "context")
     texts = [with_context, without_context]
     chat = user_turns and bool(getattr(tokenizer, "chat_template", None))
     if chat:
@@ -227,7 +211,7 @@ def prompt_from_messages(
     """
     if not getattr(tokenizer, "chat_template", None):
         raise InputError("the tokenizer has no chat template; write both prompts with syncheck.prompt_from_texts")
-    passages = passages_of(context)
+    passages = given_passages(context, "context")
     given, left = _both_chats(messages, passages, without)
     question = _asked_in(left) if question is None else question
     check_text(question, "question")
@@ -247,7 +231,7 @@ def question_of(
     without: Sequence[Mapping[str, str]] | None = None,
 ) -> str:
     """Find the question of a chat, the user's last message without the passages; errors are those of a prompt of it."""
-    question = _asked_in(_both_chats(messages, passages_of(context), without)[1])
+    question = _asked_in(_both_chats(messages, given_passages(context, "context"), without)[1])
     if not question.strip():
         raise PromptError("without the passages, no user message is left to provide the question; pass a question")
     return question
@@ -369,13 +353,14 @@ def without_passages(texts: Sequence[str], passages: Sequence[str]) -> list[str]
     Where a passage is a part of a longer sentence, it stays if it is also found elsewhere: the sentence quotes it. One
     that is not found, or only inside a sentence that says nothing without it, raises PromptError.
     """
-    for number, passage in enumerate(passages, 1):
+    numbered = _numbered(passages)
+    for number, passage in numbered:
         if not any(_pattern(passage).search(text) for text in texts):
             raise PromptError(
                 f"passage {number}, {passage[:60]!r}..., is not in the messages word for word; pass the "
                 "passages exactly as they appear there, or pass without=[...], the messages without them"
             )
-    by_text = [_places(text, passages) for text in texts]
+    by_text = [_places(text, [passage for _, passage in numbered]) for text in texts]
     apart = {place.passage for places in by_text for place in places if not place.is_inside}
     for text, places in zip(texts, by_text, strict=True):
         for place in places:

@@ -1,41 +1,33 @@
 """Test doubles with exact behaviour, for code that uses a monitor: no download, no training, no randomness.
 
 Start with :func:`scripted_monitor`. Its model writes given answers with probabilities that can be worked out on paper,
-and its sentences have the scores that the test gives. The other doubles work with any model: processors that let it
-write one text (:class:`Script`) or sentences (:class:`SentenceGrammar`), aligners, and an aggregator with a formula.
+and its sentences have the scores that the test gives. The aligners work with any model.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
 from tokenizers import Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import BPE
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerBase, PreTrainedTokenizerFast
-from transformers.generation import LogitsProcessor
 
 from syncheck.aggregators import Aggregator
 from syncheck.base.errors import InputError
 from syncheck.config import MonitorConfig
 from syncheck.features.schemas import feature_schema
 from syncheck.monitor import Monitor
-from syncheck.results.types import Evidence, FeatureSchema, Support
+from syncheck.results.types import Evidence, Support
 
 __all__ = [
-    "BrokenAligner",
-    "FormulaAggregator",
-    "Script",
     "ScriptedAligner",
     "ScriptedModel",
-    "SentenceGrammar",
     "WordAligner",
     "scripted_monitor",
     "word_tokenizer",
@@ -238,90 +230,6 @@ def _visible(mask: Tensor | None, row: int, query: int, last: int) -> Tensor:
     return shown[: last + 1].bool().nonzero()[:, 0]
 
 
-class Script(LogitsProcessor):  # type: ignore[misc]
-    """Logits processor that allows one token at each step: the next of ``token_ids``, after a prompt of given length.
-
-    ``prompt_tokens`` is the length of the prompt in tokens, padding included, and ``token_ids`` the text to write.
-    """
-
-    def __init__(self, prompt_tokens: int, token_ids: Sequence[int]) -> None:
-        self.prompt_tokens = prompt_tokens
-        self.token_ids = list(token_ids)
-
-    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        """Compute scores (B, V): 0 for the wanted token and -inf for all others."""
-        wanted = self.token_ids[input_ids.shape[1] - self.prompt_tokens]
-        forced = torch.full_like(scores, -torch.inf)
-        forced[:, wanted] = 0.0
-        return forced
-
-
-_FEWEST_WORDS = 3
-
-
-class SentenceGrammar(LogitsProcessor):  # type: ignore[misc]
-    """Logits processor that lets a model with random weights write sentences.
-
-    A sentence is a capitalised word, further words, and a full stop after three to ``longest`` words. The text may
-    end between sentences, once there are ``least_sentences`` of them. The grammar reads the ids after the last id
-    of the prompt, which it never allows, so rows may be padded on the left.
-    """
-
-    def __init__(
-        self,
-        tokenizer: PreTrainedTokenizerBase,
-        prompt_ids: Sequence[int],
-        *,
-        longest: int = 6,
-        least_sentences: int = 2,
-    ) -> None:
-        texts = {i: tokenizer.decode([i]) for i in range(len(tokenizer))}
-        self.words = [i for i, text in texts.items() if re.fullmatch(" [a-z]{2,}", text)]
-        self.capitals = [i for i, text in texts.items() if re.fullmatch(" [A-Z][a-z]+", text)]
-        (self.stop,) = (i for i, text in texts.items() if text == ".")
-        self.end = tokenizer.eos_token_id
-        self.border = prompt_ids[-1]
-        assert self.border not in {*self.words, *self.capitals, self.stop, self.end}
-        self.longest = longest
-        self.least_sentences = least_sentences
-
-    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        """Compute the scores (B, V), with -inf for tokens that the grammar excludes."""
-        allowed = torch.full_like(scores, -torch.inf)
-        for row, ids in enumerate(input_ids.tolist()):
-            columns = self._allowed(ids[len(ids) - ids[::-1].index(self.border) :])
-            allowed[row, columns] = scores[row, columns]
-        return allowed
-
-    def _allowed(self, response: list[int]) -> list[int]:
-        sentences = response.count(self.stop)
-        words = len(response) if not sentences else response[::-1].index(self.stop)
-        if words == 0:
-            return [*self.capitals, *([self.end] if sentences >= self.least_sentences else [])]
-        if words < _FEWEST_WORDS:
-            return self.words
-        return [self.stop] if words >= self.longest else [*self.words, self.stop]
-
-
-@dataclass(frozen=True)
-class FormulaAggregator:
-    """Aggregator whose score is a formula of the features; cannot be saved."""
-
-    schema: FeatureSchema
-    formula: Callable[[dict[str, float]], float]
-    """Computes P(faithful) in [0, 1] from the features' values by name; NaN means not measured."""
-    kind: str = "lr"
-    """Kind of aggregator that it stands for in reports."""
-
-    def score(self, rows: ArrayLike) -> NDArray[np.float64]:
-        """Compute the formula's value for each row of features (N, F), (N,) float64."""
-        return np.array([self.formula(dict(zip(self.schema.names, row, strict=True))) for row in np.asarray(rows)])
-
-    def attribution(self, row: ArrayLike) -> dict[str, float]:
-        """Attribute 0 to every feature."""
-        return dict.fromkeys(self.schema.names, 0.0)
-
-
 class WordAligner:
     """Aligner whose support is the share of the claim's words that occur in the passages."""
 
@@ -354,13 +262,3 @@ class ScriptedAligner(WordAligner):
             for claim, support in zip(claims, super().align(passages, claims), strict=True)
         ]
         return [Support(score, Evidence(0, passages[0], score)) for score in scores]
-
-
-class BrokenAligner:
-    """Aligner that raises RuntimeError whenever it is called, for tests of failures."""
-
-    name = "broken"
-
-    def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
-        """Raise RuntimeError."""
-        raise RuntimeError("out of order")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from copying import MONITOR, copying_model
-from doubles import LAYERS, PASSAGES, QUESTION, wavy
+from doubles import LAYERS, PASSAGES, QUESTION, FormulaAggregator, wavy
 from hypothesis import settings
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging
@@ -25,7 +25,7 @@ from syncheck import (
     load_kit,
     prompt_from_texts,
 )
-from syncheck.testing import FormulaAggregator, WordAligner
+from syncheck.testing import WordAligner
 
 settings.register_profile("untimed", deadline=None)  # a busy machine must not fail a test
 settings.register_profile("core", deadline=None, max_examples=30)

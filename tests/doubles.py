@@ -2,16 +2,23 @@
 
 import copy
 import json
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from numpy.typing import ArrayLike, NDArray
 from tokenizers import normalizers
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase
+from transformers.generation import LogitsProcessor
 
 from syncheck.base.files import write_digests
+from syncheck.results.types import FeatureSchema, Support
 
 LAYERS = (2, 3, 4)
 """Decoder blocks, of six, with references in tests/golden/signals."""
@@ -85,3 +92,97 @@ def assert_same(report, other):
 
 def numbers(features):
     return {name: np.nan if value is None else value for name, value in features.items()}
+
+
+class Script(LogitsProcessor):
+    """Logits processor that allows one token at each step: the next of ``token_ids``, after a prompt of given length.
+
+    ``prompt_tokens`` is the length of the prompt in tokens, padding included, and ``token_ids`` the text to write.
+    """
+
+    def __init__(self, prompt_tokens: int, token_ids: Sequence[int]) -> None:
+        self.prompt_tokens = prompt_tokens
+        self.token_ids = list(token_ids)
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        """Compute scores (B, V): 0 for the wanted token and -inf for all others."""
+        wanted = self.token_ids[input_ids.shape[1] - self.prompt_tokens]
+        forced = torch.full_like(scores, -torch.inf)
+        forced[:, wanted] = 0.0
+        return forced
+
+
+_FEWEST_WORDS = 3
+
+
+class SentenceGrammar(LogitsProcessor):
+    """Logits processor that lets a model with random weights write sentences.
+
+    A sentence is a capitalised word, further words, and a full stop after three to ``longest`` words. The text may
+    end between sentences, once there are ``least_sentences`` of them. The grammar reads the ids after the last id
+    of the prompt, which it never allows, so rows may be padded on the left.
+    """
+
+    def __init__(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        prompt_ids: Sequence[int],
+        *,
+        longest: int = 6,
+        least_sentences: int = 2,
+    ) -> None:
+        texts = {i: tokenizer.decode([i]) for i in range(len(tokenizer))}
+        self.words = [i for i, text in texts.items() if re.fullmatch(" [a-z]{2,}", text)]
+        self.capitals = [i for i, text in texts.items() if re.fullmatch(" [A-Z][a-z]+", text)]
+        (self.stop,) = (i for i, text in texts.items() if text == ".")
+        self.end = tokenizer.eos_token_id
+        self.border = prompt_ids[-1]
+        assert self.border not in {*self.words, *self.capitals, self.stop, self.end}
+        self.longest = longest
+        self.least_sentences = least_sentences
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        """Compute the scores (B, V), with -inf for tokens that the grammar excludes."""
+        allowed = torch.full_like(scores, -torch.inf)
+        for row, ids in enumerate(input_ids.tolist()):
+            columns = self._allowed(ids[len(ids) - ids[::-1].index(self.border) :])
+            allowed[row, columns] = scores[row, columns]
+        return allowed
+
+    def _allowed(self, response: list[int]) -> list[int]:
+        sentences = response.count(self.stop)
+        words = len(response) if not sentences else response[::-1].index(self.stop)
+        if words == 0:
+            return [*self.capitals, *([self.end] if sentences >= self.least_sentences else [])]
+        if words < _FEWEST_WORDS:
+            return self.words
+        return [self.stop] if words >= self.longest else [*self.words, self.stop]
+
+
+@dataclass(frozen=True)
+class FormulaAggregator:
+    """Aggregator whose score is a formula of the features; cannot be saved."""
+
+    schema: FeatureSchema
+    formula: Callable[[dict[str, float]], float]
+    """Computes P(faithful) in [0, 1] from the features' values by name; NaN means not measured."""
+    kind: str = "lr"
+    """Kind of aggregator that it stands for in reports."""
+
+    def score(self, rows: ArrayLike) -> NDArray[np.float64]:
+        """Compute the formula's value for each row of features (N, F), (N,) float64."""
+        return np.array([self.formula(dict(zip(self.schema.names, row, strict=True))) for row in np.asarray(rows)])
+
+    def attribution(self, row: ArrayLike) -> dict[str, float]:
+        """Attribute 0 to every feature."""
+        return dict.fromkeys(self.schema.names, 0.0)
+
+
+class BrokenAligner:
+    """Aligner that raises RuntimeError whenever it is called, for tests of failures."""
+
+    name = "broken"
+
+    def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
+        """Raise RuntimeError."""
+        raise RuntimeError("out of order")

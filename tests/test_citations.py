@@ -10,7 +10,7 @@ from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.citations import place_of
 from syncheck.cli import main
 from syncheck.results.types import Evidence, Support
-from syncheck.testing import ScriptedAligner
+from syncheck.testing import ScriptedAligner, scripted_monitor
 
 
 class BestPassage(ScriptedAligner):
@@ -45,6 +45,17 @@ def cited(answer, passages=PASSAGES, **options):
     found = [one for sentence in report.sentences for one in sentence.citations]
     assert [answer[one.start : one.end] for one in found] == [one.marker for one in found]
     return [(one.marker, one.passage, one.status, one.better) for one in found]
+
+
+def test_a_monitor_and_a_verifier_count_blank_passages():
+    passages = ["Lyon lies in France.", " ", "The mill is old."]
+    answer = "The mill is old [3]. The mill is old [2]. The mill is old [4]."
+    monitor = scripted_monitor(answer)
+    prompt = monitor.prompt(question="How old is the mill?", context=passages)
+    report = monitor.verifier.cited(monitor.score(prompt, answer))
+    found = [(one.marker, one.passage, one.status) for sentence in report.sentences for one in sentence.citations]
+    assert found == [("[3]", 2, "supported"), ("[2]", 1, "unresolved"), ("[4]", None, "fabricated")]
+    assert found == [one[:3] for one in cited(answer, passages)]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from doubles import PASSAGES, QUESTION
 from syncheck import prompt_from_texts
 from syncheck.base.checks import names_of
 from syncheck.base.errors import InputError, PromptError, WrongTypeError
-from syncheck.prompts import build_prompt
+from syncheck.prompts import build_prompt, chat_prompt
 from syncheck.testing import scripted_monitor
 
 CHAT = "{% for m in messages %}<user>{{ m.content }}</user>{% endfor %}{% if add_generation_prompt %}<bot>{% endif %}"
@@ -135,8 +135,26 @@ def test_an_empty_context_is_allowed(tokenizer, context):
     assert not prompt.has_context and prompt.with_context_ids == prompt.without_context_ids
 
 
-def test_blank_passages_are_left_out(tokenizer):
-    assert build_prompt(tokenizer, question="Who?", context=["One.", " ", "Two."]).passages == ("One.", "Two.")
+@pytest.mark.parametrize(
+    ("template", "first", "third"),
+    [
+        ("plain", "Passage 1: One.\n", "Passage 3: Two.\n"),
+        ("ragtruth-qa", "following two passages:\npassage 1:One.\n\n", "passage 3:Two.\n\n"),
+    ],
+)
+def test_blank_passages_keep_their_number(tokenizer, template, first, third):
+    given = build_prompt(tokenizer, question="Who?", context=["One.", " ", "Two.", ""], template=template)
+    assert given.passages == ("One.", " ", "Two.", "")
+    assert f"{first}{third}" in given.with_context
+    without = build_prompt(tokenizer, question="Who?", context=[], template=template)
+    assert given.without_context == without.with_context == without.without_context
+
+
+def test_a_chat_with_one_passage_and_a_blank_one():
+    assert chat_prompt("Who?", ["\n", "Two."])[1] == (
+        "Passage 2:\nTwo.\n\nUsing only this passage, answer the question: Who?"
+    )
+    assert chat_prompt("Who?", ["\n"]) == chat_prompt("Who?", [])
 
 
 def test_a_string_is_one_passage(tokenizer):
@@ -152,15 +170,15 @@ def test_a_context_of_another_type(tokenizer, context):
 @pytest.mark.parametrize(
     ("context", "found"),
     [
-        (["a", {"title": "b"}], r"a list with dict \(item 1\)"),
-        (({"title": "a"},), r"a tuple with dict \(item 0\)"),
-        (b"a", "bytes"),
-        (5, "int"),
+        (["a", {"title": "b"}], r"context\[1\] .* 'text'; found one with \['title'\]"),
+        (({"title": "a"},), r"context\[0\] .* 'text'; found one with \['title'\]"),
+        (b"a", "a list of strings, or one string; found bytes"),
+        (5, "found int"),
     ],
     ids=repr,
 )
 def test_the_item_of_another_type_is_named(tokenizer, context, found):
-    with pytest.raises(WrongTypeError, match=f"found {found}"):
+    with pytest.raises(WrongTypeError, match=found):
         build_prompt(tokenizer, question="Who?", context=context)
 
 

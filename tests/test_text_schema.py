@@ -6,6 +6,7 @@ from math import log, nan
 
 import numpy as np
 import pytest
+from doubles import FormulaAggregator
 
 from syncheck import Monitor, MonitorConfig, Verifier, load_aligner
 from syncheck.aggregators import Aggregator
@@ -15,7 +16,7 @@ from syncheck.features.sentence import text_features
 from syncheck.reading import EvidenceIndex
 from syncheck.reading.evidence import BEST_CHUNKS, ContextChunks
 from syncheck.results.types import Contrast, Evidence, Support
-from syncheck.testing import FormulaAggregator, ScriptedAligner, scripted_monitor
+from syncheck.testing import ScriptedAligner, scripted_monitor
 from syncheck.text.words import ContextLexicon, packaged_rarity
 
 SCHEMA = feature_schema("syncheck.v5", ())

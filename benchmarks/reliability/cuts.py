@@ -36,13 +36,14 @@ from transformers import AddedToken, PreTrainedTokenizerBase
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "text")]
 
+from doubles import FormulaAggregator  # noqa: E402
 from small_tokenizers import TOKENIZERS  # noqa: E402
 from whole_texts import OPTIONS  # noqa: E402
 
 from syncheck import Monitor, MonitorConfig, Report, SegmenterConfig, SentenceScore, feature_schema  # noqa: E402
 from syncheck.base.pretrained import load_tokenizer  # noqa: E402
 from syncheck.results import Append, ProtocolEvent, Verified  # noqa: E402
-from syncheck.testing import FormulaAggregator, ScriptedModel, WordAligner  # noqa: E402
+from syncheck.testing import ScriptedModel, WordAligner  # noqa: E402
 
 MOST_ATOMS = 40
 LIMITS = (256, 5)

@@ -33,13 +33,13 @@ from transformers.generation import LogitsProcessorList
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from doubles import ANSWER, LAYERS, PASSAGES, QUESTION  # noqa: E402
+from doubles import ANSWER, LAYERS, PASSAGES, QUESTION, FormulaAggregator, SentenceGrammar  # noqa: E402
 
 from fod import FODGenerator  # noqa: E402
 from syncheck import LidReferences, Monitor, MonitorConfig, RagPrompt, Report, feature_schema  # noqa: E402
 from syncheck.base.pretrained import load_pretrained, load_tokenizer  # noqa: E402
 from syncheck.results.types import Support  # noqa: E402
-from syncheck.testing import FormulaAggregator, SentenceGrammar, WordAligner  # noqa: E402
+from syncheck.testing import WordAligner  # noqa: E402
 
 MODEL = ROOT / "tests" / "golden" / "signals" / "llama"
 WAYS = ("score", "generate", "stream", "attach", "fod")

@@ -178,7 +178,7 @@ def given_passages(given: object, name: str) -> tuple[str, ...]:
     Anything else raises WrongTypeError, and a lone surrogate InputError; ``name`` is that of the argument.
     """
     entries = [given] if isinstance(given, str | Mapping) else given
-    check_sequence(entries, name, of="strings")
+    check_sequence(entries, name, of="strings, or one string")
     return tuple(_passage(entry, f"{name}[{n}]") for n, entry in enumerate(entries))  # type: ignore[arg-type,var-annotated]
 
 

@@ -43,10 +43,6 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
 """Options of each decoder; one that is not given is None."""
 
 
-def _threshold(text: str) -> float | str:
-    return text if text == "calibrated" else share(text)
-
-
 def generate_options(add: Options) -> None:
     """Add the options of ``generate``; those of a decoder are None unless given: the defaults are the decoder's own."""
     add_model(add, default=OF_A_WRITER)
@@ -81,16 +77,11 @@ def generate_options(add: Options) -> None:
 def add_thresholds(group: Options, first: str, second: str) -> None:
     """Add the thresholds of FOD, named for the help."""
     for name, threshold in (("backtrack", first), ("prune", second)):
-        about = f"{threshold}: 0 to 1, or 'calibrated' (the monitor's own)"
-        group(f"--{name}-threshold SCORE", about, type=_threshold)
+        group(f"--{name}-threshold SCORE", f"{threshold}: 0 to 1 (the monitor's own)", type=share)
 
 
 def _add_search(add: Options) -> None:
-    group = add.group(
-        "FOD",
-        "for --decoder fod, fod-backtrack and abstain. 'calibrated' is the threshold of `syncheck calibrate "
-        "--risk`; no sentence below it is released. Its guarantee does not cover the search of fod",
-    )
+    group = add.group("FOD", "for --decoder fod, fod-backtrack and abstain")
     add_thresholds(group, "tau 1, for all three", "tau 2, for fod")
     group(
         "--propose sample|branch",

@@ -128,7 +128,8 @@ class BatchWatch(Scoped):
         Raises
         ------
         InputError
-            If the ids do not continue the watched ones, differ in length, or are not all in the vocabulary.
+            If the ids do not continue the watched ones or lack some of them, differ in length, or are not all in the
+            vocabulary.
         NotReadyError
             If another thread is inside the ``with`` block.
         WrongTypeError
@@ -144,6 +145,12 @@ class BatchWatch(Scoped):
             for row, p in zip(ids, self._prompts, strict=True)
         ):
             raise InputError("the final ids do not continue the sequence that was watched; pass what the loop returned")
+        missing = max(len(row.token_ids) for row in self._session.rows) - (len(ids[0]) - self._width)
+        if missing > 0:
+            raise InputError(
+                f"the final ids lack the last {counted(missing, 'token')} of the text that was watched; pass what the "
+                "loop returned, or score shorter ids with Monitor.score(prompt, response_token_ids=...)"
+            )
         size = self._model.get_input_embeddings().num_embeddings
         if outside := [token for row in ids for token in row if not 0 <= token < size]:
             raise InputError(f"final ids must be in 0..{size - 1}, the vocabulary; found {outside[:5]}")
@@ -168,7 +175,8 @@ class BatchWatch(Scoped):
                 return column, "end_of_text"
         if over is None:
             return len(ids), "criteria"
-        return min(over, len(ids)), "criteria" if limit is None or over < limit else "length"
+        reached: StopReason = "criteria" if limit is None or over < limit else "length"
+        return min(over, len(ids)), "stop_string" if row in self._stops.by_string else reached
 
     def _end_rows(self) -> None:
         """End the rows that are over with the tokens fed so far."""

@@ -97,6 +97,12 @@ def generation_setup(
     return GenerationSetup(logits_processor, stopping_criteria, generation_config, end_tokens, streamer)
 
 
+def meets_stop_string(criteria: StoppingCriteriaList, token_ids: Tensor) -> bool:
+    """Tell whether a row of ids (1, n), prompt included, ends with a stop string of the criteria."""
+    strings = (criterion for criterion in criteria if isinstance(criterion, StopStringCriteria))
+    return any(bool(criterion(token_ids, None).any()) for criterion in strings)
+
+
 def after_end(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, token_ids: Sequence[int]) -> str:
     """Decode the tokens after an end-of-text token, without the padding that generation puts there."""
     padding = model.generation_config.pad_token_id

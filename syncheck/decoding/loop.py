@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from syncheck.base.errors import InputError
-from syncheck.decoding.generation import GenerationSetup
+from syncheck.decoding.generation import GenerationSetup, meets_stop_string
 from syncheck.decoding.search import SearchSession
 
 logger = logging.getLogger(__name__)
 
-StopReason = Literal["end_of_text", "length", "criteria", "window", "not_finite"]
-"""Why a row ended: an end-of-text token, ``max_new_tokens``, another stopping criterion, a full window, or scores from
-which no token can be chosen (see :meth:`GenerationSetup.choosable`)."""
+StopReason = Literal["end_of_text", "stop_string", "length", "criteria", "window", "not_finite"]
+"""Why a row ended: an end-of-text token, one of ``stop_strings``, ``max_new_tokens``, another stopping criterion, a
+full window, or scores from which no token can be chosen (see :meth:`GenerationSetup.choosable`)."""
 
 Adjust = Callable[[Tensor, Sequence[int]], Tensor]
 """Returns scores (b, V), a new float32 tensor, from the raw logits (b, V) and the indices of their rows."""
@@ -97,7 +97,7 @@ def take_step(
         elif not (one_sentence and row.closed):
             alone = scores[place : place + 1]
             has_fired = plan.criteria(session.sequences(index), alone).any() if fired is None else fired[place]
-            stops[index] = "not_finite" if lost[place] else _limit(session, plan, has_fired=bool(has_fired))
+            stops[index] = "not_finite" if lost[place] else _limit(session, plan, index, has_fired=bool(has_fired))
             if stops[index] is not None:
                 row.end()
     return Step(tuple(token_ids.tolist()), tuple(texts), tuple(stops))
@@ -191,7 +191,9 @@ def _processed(session: SearchSession, plan: GenerationSetup, scores: Tensor, ro
     return scores
 
 
-def _limit(session: SearchSession, plan: GenerationSetup, *, has_fired: bool) -> StopReason | None:
+def _limit(session: SearchSession, plan: GenerationSetup, row: int, *, has_fired: bool) -> StopReason | None:
+    if has_fired and meets_stop_string(plan.criteria, session.sequences(row)):
+        return "stop_string"
     if has_fired:
         return "length" if session.sequences().shape[1] >= plan.config.max_length else "criteria"
     return "window" if session.room is not None and session.room <= 0 else None

@@ -13,6 +13,7 @@ from torch import Tensor
 from transformers.generation import EosTokenCriteria, StoppingCriteriaList
 
 from syncheck.base.errors import NotReadyError
+from syncheck.decoding.generation import meets_stop_string
 from syncheck.decoding.session import RoundSession
 
 if TYPE_CHECKING:
@@ -59,14 +60,15 @@ class OverheardStops:
     """Records where ``model.generate`` considers each row over; it does not observe a loop written by hand.
 
     ``end_tokens`` end a row and are None until ``generate`` has begun; ``over`` has for each row its length in columns,
-    prompt and padding included, when it was over, None until then; ``limit`` is the length in columns at which every
-    row ends.
+    prompt and padding included, when it was over, None until then; ``by_string`` are the rows that a stop string ended;
+    ``limit`` is the length in columns at which every row ends.
     """
 
     def __init__(self, model: PreTrainedModel, rows: int) -> None:
         self.model = model
         self.end_tokens: tuple[int, ...] | None = None
         self.over: list[int | None] = [None] * rows
+        self.by_string: set[int] = set()
         self.limit: int | None = None
 
     @contextmanager
@@ -88,14 +90,16 @@ class OverheardStops:
         """Record the stopping criteria with which ``generate`` begins."""
         ends = [criterion.eos_token_id for criterion in criteria if isinstance(criterion, EosTokenCriteria)]
         self.end_tokens = tuple(int(token) for tokens in ends for token in tokens.flatten().tolist())
-        self.over = [None] * len(self.over)
+        self.over, self.by_string = [None] * len(self.over), set()
         self.limit = criteria.max_length
 
-    def hear(self, columns: int, fired: Tensor) -> None:
-        """Record which rows, (B,) bool, the criteria end at a length of ``columns``."""
+    def hear(self, criteria: StoppingCriteriaList, input_ids: Tensor, fired: Tensor) -> None:
+        """Record which rows of ids (B, n), by (B,) bool, the criteria end."""
         for row, has_fired in enumerate(fired.tolist()[: len(self.over)]):
             if has_fired and self.over[row] is None:
-                self.over[row] = columns
+                self.over[row] = input_ids.shape[1]
+                if meets_stop_string(criteria, input_ids[row : row + 1]):
+                    self.by_string.add(row)
 
 
 class _Overheard(StoppingCriteriaList):  # type: ignore[misc]
@@ -108,7 +112,7 @@ class _Overheard(StoppingCriteriaList):  # type: ignore[misc]
     def __call__(self, input_ids: Tensor, scores: Any, **kwargs: Any) -> Tensor:  # noqa: ANN401 - as transformers has it
         fired: Tensor = super().__call__(input_ids, scores, **kwargs)
         for listener in self._listeners:
-            listener.hear(input_ids.shape[1], fired)
+            listener.hear(self, input_ids, fired)
         return fired
 
 

@@ -368,8 +368,3 @@ class SentenceScore:
         if self.token_start is None or self.token_end is None:
             return moved
         return replace(moved, token_start=self.token_start + tokens, token_end=self.token_end + tokens)
-
-    @property
-    def risk(self) -> float | None:
-        """1 - score, or None."""
-        return None if self.score is None else 1.0 - self.score

@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import asdict, replace
 from functools import partial
 from inspect import signature
 
@@ -12,7 +11,6 @@ from copying import copying_monitor
 
 from fod import BestOfNGenerator, CADGenerator, FLAREGenerator, FODConfig, FODGenerator
 from fod.config import ABSTENTION, REPAIR, SEARCH
-from syncheck import RiskControlledThreshold
 from syncheck.cli import main
 
 PASSAGES = ["The mill in Bern was built by Anna Keller in 1842.", "Bern lies on a river, the Aare."]
@@ -123,7 +121,7 @@ def test_options_reach_the_search(files, monkeypatch):
         guards=True,
     )
     assert len(answer["sentences"]) == 1
-    assert answer["trace"]["thresholds"] == {"backtrack": 1.0, "prune": 0.0, "guarantee": None}
+    assert answer["trace"]["thresholds"] == {"backtrack": 1.0, "prune": 0.0}
     generate(files, "fod-backtrack", "--backtrack-threshold", "0", "--max-sentences", "1")
     assert (built[1].config.backtrack_threshold, built[1].config.max_sentences) == (0.0, 1)
     generate(files, "fod")
@@ -142,26 +140,6 @@ def test_repair_by_branching(files, capsys):
     assert main([*arguments, "--propose", "branch", "--beam-size", "2"]) == 2
     assert "--beam-size" in capsys.readouterr().err
     assert main([*arguments, "--max-skips", "2"]) == 2 and "--max-skips" in capsys.readouterr().err
-
-
-def test_release_needs_a_guarantee(files, capsys):
-    for decoder, option in [("fod", "--prune-threshold"), ("fod-backtrack", "--backtrack-threshold")]:
-        arguments = ["generate", "--input", str(files / "in.jsonl"), "--decoder", decoder, option, "calibrated"]
-        assert main(arguments) == 2 and "threshold" in capsys.readouterr().err
-
-
-def test_release_takes_the_guarantee_of_a_calibration(files, monkeypatch):
-    guarantee = RiskControlledThreshold(0.625, 0.05, 0.9, sentences=200, released=100, unfaithful=1, bound=0.0383)
-    kit = copying_monitor()
-    guaranteed = replace(kit.aggregator, calibrated_threshold=guarantee)
-    monkeypatch.setattr(kit, "aggregator", guaranteed)
-    monkeypatch.setattr("syncheck.load_kit", lambda purpose, device: kit)
-    _, (answer,) = generate(files, "abstain", "--backtrack-threshold", "calibrated")
-    assert answer["trace"]["thresholds"] == {"backtrack": 0.625, "prune": None, "guarantee": asdict(guarantee)}
-    _, (answer,) = generate(files, "fod", "--prune-threshold", "calibrated")
-    thresholds = answer["trace"]["thresholds"]
-    assert (thresholds["backtrack"], thresholds["prune"]) == (max(kit.config.backtrack_threshold, 0.625), 0.625)
-    assert all(s["score"] >= 0.625 for s in answer["sentences"] if s["status"] == "scored")
 
 
 @pytest.mark.parametrize("decoder", DECODERS)

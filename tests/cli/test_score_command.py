@@ -2,9 +2,9 @@
 
 import pytest
 from command_runs import read, record, write
+from doubles import BrokenAligner
 
 from syncheck.cli import main
-from syncheck.testing import BrokenAligner
 
 
 @pytest.fixture

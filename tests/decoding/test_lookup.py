@@ -207,7 +207,7 @@ def options_of(name, prompt):
     return {"max_new_tokens": 40, "do_sample": False, **options[name]}
 
 
-STOPS = {"a stop string": "criteria", "a criterion": "criteria", "a limit": "length", "a score": "below_threshold"}
+STOPS = {"a stop string": "stop_string", "a criterion": "criteria", "a limit": "length", "a score": "below_threshold"}
 
 
 class TestMonitor:

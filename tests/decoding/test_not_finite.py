@@ -5,13 +5,12 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from doubles import ANSWER, PASSAGES, QUESTION
+from doubles import ANSWER, PASSAGES, QUESTION, Script, SentenceGrammar
 from transformers.generation import LogitsProcessorList
 
 from fod import CADGenerator, FODConfig, FODGenerator
 from syncheck import EndEvent, SentenceEvent, TokenEvent
 from syncheck.labelling import LabelledResponse
-from syncheck.testing import Script, SentenceGrammar
 from syncheck.training import measure
 
 NAN, INF = float("nan"), float("inf")

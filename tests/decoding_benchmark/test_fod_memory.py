@@ -6,10 +6,10 @@ import sys
 
 import pytest
 import torch
+from doubles import SentenceGrammar
 from transformers.generation import LogitsProcessorList
 
 from fod import FODGenerator
-from syncheck.testing import SentenceGrammar
 
 GENERATIONS, SETTLED = 500, 100
 SLACK_BYTES = 8 * 2**20

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from doubles import PASSAGES, QUESTION
+from doubles import PASSAGES, QUESTION, Script
 from test_fod_generator import decoder, grammar, response_of
 
 from fod import (
@@ -17,7 +17,6 @@ from fod import (
 )
 from syncheck import Monitor, MonitorConfig
 from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
-from syncheck.testing import Script
 
 NEAR = 1e-5
 """Distance of scores of the same text that were read token by token, and several tokens at once."""

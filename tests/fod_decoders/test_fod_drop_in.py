@@ -2,14 +2,13 @@
 
 import pytest
 import torch
-from doubles import PASSAGES
+from doubles import PASSAGES, SentenceGrammar
 from test_fod_generator import decoder, grammar, response_of
 from transformers import TextStreamer
 from transformers.generation import LogitsProcessorList
 
 from fod import AbstainGenerator, BacktrackGenerator, BestOfNGenerator, CADGenerator, FLAREGenerator
 from syncheck.base.errors import InputError
-from syncheck.testing import SentenceGrammar
 
 
 def generators(monitor):

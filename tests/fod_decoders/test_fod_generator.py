@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 import torch
-from doubles import ANSWER, PASSAGES, QUESTION, wavy
+from doubles import ANSWER, PASSAGES, QUESTION, Script, SentenceGrammar, wavy
 from transformers.generation import LogitsProcessorList
 
 from fod import FODConfig, FODGenerator
 from fod.config import ABSTENTION
 from syncheck import Monitor, MonitorConfig
 from syncheck.base.errors import InputError, NotReadyError, PromptError, WrongTypeError
-from syncheck.testing import Script, SentenceGrammar
 
 
 def grammar(monitor, prompt, **options):
@@ -49,9 +48,9 @@ def test_stop_strings_are_found_with_the_monitor_s_tokenizer(monitor, prompt):
     }
     fod = decoder(monitor, 0.0)
     out = fod.generate(prompt, return_dict_in_generate=True, **options)
-    assert out.report.response == " Angus Scott is a rugby"
+    assert (out.report.response, out.report.stop) == (" Angus Scott is a rugby", "stop_string")
     *_, end = fod.stream(prompt, **options)
-    assert end.report.response == out.report.response
+    assert (end.report.response, end.report.stop) == (out.report.response, "stop_string")
 
 
 class TestGreedy:

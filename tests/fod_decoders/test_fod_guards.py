@@ -1,6 +1,7 @@
 """What a sentence must be before it may stand in place of a greedy one, whatever its score."""
 
 import pytest
+from doubles import Script
 from test_branch import PASSAGE, QUESTION, RIGHT, WRONG, answer, decoder, prompt_of, texts
 
 from fod import FODConfig, FODGenerator, RepairConfig
@@ -10,7 +11,7 @@ from syncheck import Monitor
 from syncheck.report import render_html, render_text
 from syncheck.results import Answer, Case
 from syncheck.results.types import Evidence, Support
-from syncheck.testing import Script, scripted_monitor
+from syncheck.testing import scripted_monitor
 
 START = "Lyon is large."
 SPAIN = "It is in Spain."

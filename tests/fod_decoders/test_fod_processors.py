@@ -2,13 +2,12 @@
 
 import pytest
 import torch
-from doubles import PASSAGES, QUESTION
+from doubles import PASSAGES, QUESTION, SentenceGrammar
 from test_fod_generator import decoder
 from transformers.generation import LogitsProcessor, LogitsProcessorList
 
 from fod import BestOfNGenerator, CADGenerator, FLAREGenerator, FODGenerator, RepairConfig
 from syncheck.base.errors import InputError
-from syncheck.testing import SentenceGrammar
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from doubles import wavy
+from doubles import FormulaAggregator, wavy
 from families import STATEFUL
 from first_principles import from_scratch
 from test_law_hooks import hooks
@@ -12,7 +12,6 @@ from watched import TEXT
 from fod import FODGenerator
 from syncheck import feature_schema
 from syncheck.base.errors import UnsupportedModelError
-from syncheck.testing import FormulaAggregator
 
 pytestmark = pytest.mark.parametrize("any_family", STATEFUL, indirect=True)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 import torch
-from doubles import ANSWER, PASSAGES, QUESTION
+from doubles import ANSWER, PASSAGES, QUESTION, SentenceGrammar
 from transformers.generation import LogitsProcessorList
 
 from fod import FODGenerator
@@ -15,7 +15,7 @@ from syncheck.base.errors import TextGeneratorError
 from syncheck.labelling import LabelledResponse
 from syncheck.reading import EvidenceIndex
 from syncheck.results.types import Evidence, Support
-from syncheck.testing import SentenceGrammar, WordAligner
+from syncheck.testing import WordAligner
 from syncheck.training import measure
 
 

@@ -2,11 +2,11 @@ import math
 
 import numpy as np
 import pytest
-from doubles import ANSWER, PASSAGES, QUESTION
+from doubles import ANSWER, PASSAGES, QUESTION, BrokenAligner, FormulaAggregator, Script
 
 from syncheck import LidReferences, Monitor, MonitorConfig, feature_schema
 from syncheck.base.errors import InputError, PromptError, UnsupportedModelError, WrongTypeError
-from syncheck.testing import BrokenAligner, FormulaAggregator, Script, WordAligner
+from syncheck.testing import WordAligner
 
 
 @pytest.fixture
@@ -18,14 +18,14 @@ class TestStatus:
     def test_scored(self, golden, make_monitor, prompt):
         monitor = make_monitor(golden, formula=lambda values: values["align_score"])
         first, *_ = monitor.score(prompt, " Scott is a rugby player. He has wings.").sentences
-        assert (first.status, first.reason, first.score, first.risk) == ("scored", None, 1.0, 0.0)
+        assert (first.status, first.reason, first.score) == ("scored", None, 1.0)
         assert first.evidence.text == PASSAGES[0] and first.latency_ms is None
         assert set(first.attribution) == set(monitor.schema.names) == set(first.features)
 
     def test_no_aggregator(self, golden, make_monitor, prompt):
         monitor = make_monitor(golden, formula=None)
         report = monitor.score(prompt, ANSWER)
-        assert {(s.status, s.score, s.risk) for s in report.sentences} == {("no_aggregator", None, None)}
+        assert {(s.status, s.score) for s in report.sentences} == {("no_aggregator", None)}
         assert report.sentences[0].features["mean_contrastive_kl"] > 0
 
     @pytest.mark.parametrize("context", ["", [], [" \n"]], ids=repr)

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from doubles import ANSWER, PASSAGES, QUESTION, assert_same
+from doubles import ANSWER, PASSAGES, QUESTION, Script, SentenceGrammar, assert_same
 from transformers.generation import BaseStreamer, GenerationConfig, LogitsProcessor, LogitsProcessorList
 
 from syncheck import EndEvent, SentenceEvent, TokenEvent
 from syncheck.base.errors import InputError
-from syncheck.testing import Script, SentenceGrammar
 
 
 def scripted(monitor, prompt, text=ANSWER, *, end=True):
@@ -199,9 +198,10 @@ class TestTokens:
             report = monitor.generate(
                 prompt, logits_processor=script, max_new_tokens=len(ids), stop_strings=["1982"], **more
             )
-            assert report.stop == "criteria" and report.response.endswith("1982")
-        *_, end = monitor.stream(prompt, logits_processor=script, max_new_tokens=len(ids), stop_strings="1982")
-        assert end.report.response == report.response
+            assert report.stop == "stop_string" and report.response.endswith("1982")
+        limit = len(report.tokens)  # a stop string says more than a limit that is reached with it
+        *_, end = monitor.stream(prompt, logits_processor=script, max_new_tokens=limit, stop_strings="1982")
+        assert (end.report.response, end.report.stop) == (report.response, "stop_string")
 
     def test_stop_strings_of_a_generation_config(self, monitor, prompt, monkeypatch):
         ids, script = scripted(monitor, prompt)

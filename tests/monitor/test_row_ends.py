@@ -198,6 +198,23 @@ def test_final_ids_are_rows_of_the_loop_in_the_vocabulary(monitor, prompt):
             watch.report(given)
 
 
+def test_final_ids_hold_all_text_that_was_watched(monitor, prompts, rows):
+    """Ids that the caller has cut are not what was watched; what follows the end of a row may be left out."""
+    width = width_of(prompts)
+    with monitor.attach(prompts) as watch:
+        output = by_hand(monitor, prompts, rows, watch, (5, 12, 3))  # its last tokens are not fed
+    for cut in (output[:, : width + 9], output[:, :width]):
+        with pytest.raises(InputError, match=rf"lack the last {width + 11 - cut.shape[1]} tokens of the text"):
+            watch.reports(cut)
+    assert [len(report.tokens) for report in watch.reports(output)] == [5, 12, 3]
+    prompt, end = list(prompts[0].with_context_ids), monitor.tokenizer.eos_token_id
+    with monitor.attach(prompts[0]) as watch, torch.no_grad():
+        past = None
+        for fed in (prompt, rows[0][:1], rows[0][1:2], [end]):
+            past = monitor.model(input_ids=torch.tensor([fed]), past_key_values=past, use_cache=True).past_key_values
+    assert watch.report([*prompt, *rows[0][:2]]).tokens.token_ids.tolist() == rows[0][:2]
+
+
 def test_generate_of_another_thread_is_not_overheard(monitor, prompt):
     """And afterwards the model is as it was, whoever leaves first."""
     mine, others = (OverheardStops(monitor.model, 1) for _ in range(2))

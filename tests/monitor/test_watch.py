@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from doubles import ANSWER, PASSAGES
+from doubles import ANSWER, PASSAGES, Script
 from transformers.generation import LogitsProcessorList
 
 from syncheck.base.errors import InputError, WrongTypeError
-from syncheck.testing import Script
 
 
 @pytest.fixture

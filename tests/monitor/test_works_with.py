@@ -4,14 +4,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from doubles import ANSWER, LAYERS, PASSAGES, QUESTION
+from doubles import ANSWER, LAYERS, PASSAGES, QUESTION, Script
 from transformers import AutoModelForCausalLM, BartConfig, BartForCausalLM, T5Config, T5ForConditionalGeneration
 from transformers.cache_utils import DynamicCache, QuantizedCache
 from transformers.generation import LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
 from syncheck import Monitor, MonitorConfig
 from syncheck.base.errors import InputError, UnsupportedModelError, WrongTypeError
-from syncheck.testing import Script
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "signals"
 

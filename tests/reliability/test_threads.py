@@ -10,12 +10,11 @@ from contextlib import ExitStack
 import pytest
 import threads
 import torch
-from doubles import ANSWER, PASSAGES
+from doubles import ANSWER, PASSAGES, SentenceGrammar
 from jobs import WAYS, Job, fingerprint
 from transformers.generation import LogitsProcessorList
 
 from syncheck.base.errors import InputError, NotReadyError
-from syncheck.testing import SentenceGrammar
 
 QUESTIONS = ("Who is he?", "Where did Angus Scott grow up, and when?", "Which team signed Scott in 2003?")
 THREADS, ANSWERS = 4, 25

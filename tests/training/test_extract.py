@@ -3,13 +3,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from doubles import LAYERS
+from doubles import LAYERS, BrokenAligner
 from made_up import record, records
 
 from syncheck import LidReferences
 from syncheck.base.errors import InputError, TextGeneratorError
 from syncheck.labelling import LabelledSentence
-from syncheck.testing import BrokenAligner
 from syncheck.training import measure
 
 
