@@ -320,6 +320,7 @@ class GivenSession(Session):
 
     def _open(self) -> Tensor:
         self._main = Branch(self._model, [row.prompt.with_context_ids for row in self.rows])
+        self._is_stacked: bool | None = None  # once tried
         return self._main.next_logits
 
     def replay(
@@ -354,8 +355,12 @@ class GivenSession(Session):
     ) -> list[SentenceSignals]:
         """Feed the next tokens of one given response, which may still grow, and measure the sentences they close.
 
-        The tokens are those after the last sentence that was measured, up to the end of these sentences.
+        The tokens are those after the last sentence that was measured, up to the end of these sentences. Each call has
+        few, for which the model's weights cost more than its attention: where the model can read both branches as a
+        batch, it runs once for both.
         """
+        if self._is_stacked is None:
+            self._is_stacked = self._contrast is not None and self._main.stack(self._contrast)
         for _ in self._fed([list(token_ids)]):
             pass
         measured = self._measure(0, spans, transcript, self._firsts[0])
@@ -372,11 +377,16 @@ class GivenSession(Session):
 
     def _feed(self, ids: Tensor) -> None:
         """Feed tokens (B, n) to both branches."""
+        rows = len(ids)
         with self._taps.recording() as recorded:
-            logits = self._main.feed(ids)
+            logits = self._main.feed(ids.repeat(2, 1) if self._is_stacked else ids)
         self._columns.ids += ids.unbind(1)
-        self._columns.was_fed(logits, [torch.cat(layer, dim=1) for layer in recorded])  # no tree: nothing is forked
-        self._contrast_to(len(self._columns.ids))
+        states = [torch.cat(layer, dim=1)[:rows] for layer in recorded]  # no tree: nothing is forked
+        self._columns.was_fed(logits[:rows], states)
+        if self._is_stacked:
+            self._columns.was_contrasted(logits[rows:])
+        else:
+            self._contrast_to(len(self._columns.ids))
 
 
 def _tokens_at_once(logits: Tensor) -> int:

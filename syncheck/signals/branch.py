@@ -119,6 +119,25 @@ class Branch:
         self.next_logits, other.next_logits = own[:, -1], others[:, -1]
         return own, others
 
+    def stack(self, other: Branch) -> bool:
+        """Take in the rows of another branch of the model after the own ones, and return True, if they can be a batch.
+
+        The other branch must not be used any more. Rows are not stacked if the model takes no padding or encodes texts
+        again at some length, or if the padding weighs more than half the model, so that reading it costs more.
+        """
+        own, added = self._layout, other._layout
+        if not (isinstance(own, PaddedRows) and isinstance(added, PaddedRows) and self._arguments.takes_padding):
+            return False
+        if self._switches or not (isinstance(own.cache, RewindableCache) and isinstance(added.cache, RewindableCache)):
+            return False
+        width = max(own.width, added.width)
+        padding = sum(rows.cache.nbytes * (width / rows.width - 1) for rows in (own, added))
+        if 2 * padding > sum(tensor.nbytes for tensor in self._model.parameters()):
+            return False
+        own.stack(added)
+        self.next_logits = torch.cat([self.next_logits, other.next_logits])
+        return True
+
     def rewind(self, tokens: int, next_logits: Tensor) -> None:
         """Take back the last ``tokens`` of every row; ``next_logits`` (B, V) are the logits saved at that point."""
         if tokens:
@@ -250,6 +269,15 @@ class PaddedRows:
             mask = (columns >= pads).long()
             positions = (positions - pads).clamp_min(0)
         return token_ids, mask, positions
+
+    def stack(self, other: PaddedRows) -> None:
+        """Append the rows of another batch to its own; all rows continue."""
+        assert isinstance(self.cache, RewindableCache) and isinstance(other.cache, RewindableCache)
+        lengths = [*self.lengths, *other.lengths]
+        for layer, added in zip(self.cache.layers, other.cache.layers, strict=True):
+            layer.stack(added)
+        self.width = max(lengths)
+        self._hold(lengths, self.width)
 
     def rewind(self, tokens: int) -> None:
         """Take back the last tokens of every row; all rows continue."""

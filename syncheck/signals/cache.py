@@ -103,6 +103,19 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
         self._rows = rows
         self._show(self._used)
 
+    def stack(self, other: GrowLayer) -> None:
+        """Append the rows of another layer to its own; shorter rows are padded on the left."""
+        width = max(self._used, other._used)
+        stacked = []
+        for own, added in zip(self._buffers, other._buffers, strict=True):
+            rows = len(own) + len(added)
+            new = own.new_zeros((rows, own.shape[1], width + _MIN_CAPACITY, own.shape[3]))  # as in gather()
+            new[: len(own), :, width - self._used : width] = own[:, :, : self._used]
+            new[len(own) :, :, width - other._used : width] = added[:, :, : other._used]
+            stacked.append(new)
+        self._buffers = tuple(stacked)
+        self._show(width)
+
     @torch.inference_mode()
     def keep(self, first: int, columns: Tensor) -> None:
         """Keep the first columns of every row, then those of the later columns that ``columns`` (n,) selects."""
