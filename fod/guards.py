@@ -244,11 +244,11 @@ def is_echo(text: str, question: str) -> bool:
     return (opens_alike or is_asked) and is_near_repeat(text, question, share=ASKED_AGAIN if is_asked else NEARLY)
 
 
-_PASSAGE = re.compile(r"\W*passage\s*#?\d+\W*", re.IGNORECASE)
+_PASSAGE = re.compile(r"\W*passage\s*#?\d+\W*(?:\n.*)?", re.IGNORECASE | re.DOTALL)
 
 
 def is_label_of_passage(text: str) -> bool:
-    """Tell whether a sentence is no more than what stands before a passage in the prompt, as "Passage 2:"."""
+    """Tell whether a sentence copies a line "Passage 2:", as it stands before a passage in the prompt."""
     return _PASSAGE.fullmatch(text) is not None
 
 

@@ -20,7 +20,7 @@ from syncheck.contrasts.parsing import ParsedText, parse
 from syncheck.reading.claimless import is_label, is_question
 from syncheck.reading.evidence import Context, object_around
 from syncheck.reading.tables import cells_in, number_of_words
-from syncheck.reading.tags import tags_in
+from syncheck.reading.tags import quotation, tags_in
 from syncheck.results.report import Report
 from syncheck.results.types import WITHOUT_CLAIM, Evidence, Query
 from syncheck.text.sentences.rules import ENGLISH_ABBREVIATIONS
@@ -169,7 +169,7 @@ class Asked:
         passage, quote = self._index.passages[chunk.passage], chunk.quoted_from(self._index.passages)
         if self._has_tags(chunk.passage):
             return _LISTED.sub("", chunk.text)
-        quote = html.unescape(quote)
+        quote = html.unescape(quotation(quote))
         if chunk.place is None:
             return quote
         start, end = chunk.place

@@ -149,9 +149,10 @@ def test_what_repeats_the_question_is_hidden():
     assert [node.reason for node in out.trace][0].startswith("hidden: it repeats the question")
 
 
-def test_the_label_of_a_passage_is_hidden():
-    said = "Passage 1:\n\nLyon is large."
-    out = answer(decoder(said, {"Passage 1:": 0.9, "Lyon is large.": 0.9}, in_paragraphs=True))
+@pytest.mark.parametrize("label", ["Passage 1:\n\n", "Passage 1:\nRivers of France\n\n"])
+def test_the_label_of_a_passage_is_hidden(label):
+    said = f"{label}Lyon is large."
+    out = answer(decoder(said, {label.strip(): 0.9, "Lyon is large.": 0.9}, in_paragraphs=True))
     assert out.report.response.strip() == "Lyon is large."
     assert [node.reason for node in out.trace][0].startswith("hidden: it is the label of a passage")
 
