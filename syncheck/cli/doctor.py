@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import re
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -16,12 +15,11 @@ from typing import Literal, NamedTuple
 
 from packaging.requirements import Requirement
 
-from syncheck.base.errors import CheckpointError, InputError, describe_failure
+from syncheck.base.errors import CheckpointError, describe_failure
 from syncheck.base.printable import counted, printable
-from syncheck.cli.options import SECRETS, Options, settings_of, unknown_variables
+from syncheck.cli.options import PREFIX, Options, unknown_variables
 
 _GIGABYTE = 2**30
-_CREDENTIALS = re.compile(r"//[^/@\s]*@")
 _BUNDLED = ("kit_model", "aligner", "monitor-generation", "monitor-generic-bundled", "monitor-generic-reader")
 
 
@@ -168,29 +166,14 @@ def _model(name: str | None, device: str) -> Iterator[Finding]:
 
 
 def _settings() -> Iterator[Finding]:
-    """Print what variables set of the servers' options; keys are not printed."""
+    """Report the variables that are meant to set an option of a server, and set none."""
     from syncheck.cli.serving import gateway_options, serve_options
 
     servers = [argparse.ArgumentParser(name) for name in ("gateway", "serve")]
     gateway_options(Options(servers[0]))
     serve_options(Options(servers[1]))
-    told: dict[str, tuple[object, str]] = {}
-    faults: dict[str, str] = {}
-    for server in servers:
-        try:
-            told |= settings_of(server)
-        except InputError as error:
-            faults[server.prog] = describe_failure(error)
-    if len(faults) == len(servers):
-        yield Finding("bad", faults["gateway"], "change it, or unset the variable")
-        return
-    for name, (value, origin) in told.items():
-        yield Finding("ok", f"{name.replace('_', '-')} = {_CREDENTIALS.sub('//[key]@', str(value))} ({origin})")
-    for name in sorted(SECRETS & os.environ.keys()):
-        yield Finding("ok", f"a key is in ${name}")
-    if "gateway" in faults:
-        yield Finding("note", f"for serve alone: {faults['gateway']}")
-    for name in unknown_variables(servers):
+    unknown = unknown_variables(servers)
+    for name in unknown:
         yield Finding("note", f"${name} sets no option of gateway or serve", f"unset {name}")
-    if not told:
-        yield Finding("ok", "the options of gateway and serve have their defaults")
+    if not unknown:
+        yield Finding("ok", f"each variable ${PREFIX}... sets an option of gateway or serve, if there is one")

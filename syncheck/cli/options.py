@@ -230,7 +230,7 @@ def write_json(path: str | None, values: Mapping[str, object]) -> None:
 
 PREFIX = "SYNCHECK_"
 SECRETS = frozenset({"SYNCHECK_API_KEY", "SYNCHECK_UPSTREAM_KEY"})
-"""Variables that hold a key; they are not printed."""
+"""Variables that hold a key, and set no option."""
 _SWITCHES = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 
 
@@ -240,30 +240,14 @@ def add_settings(add: Options) -> None:
 
     def prepare() -> None:
         """Set the defaults of the command by variables, before its flags are parsed."""
-        try:
-            settings = settings_of(parser)
-        except InputError as error:
-            parser.error(str(error))
         for action in parser._actions:
-            if action.dest in settings:
-                action.default, action.required = settings[action.dest][0], False
+            variable = f"{PREFIX}{action.dest.upper()}"
+            if action.dest != "help" and (value := os.environ.get(variable)):
+                action.default, action.required = _value(parser, action, value, f"${variable}"), False
 
     parser.prepare = prepare
     said = "A variable sets an option without its flag: $SYNCHECK_STOP_BELOW sets --stop-below."
     parser.description = f"{parser.description} {said}"
-
-
-def settings_of(parser: argparse.ArgumentParser) -> dict[str, tuple[Any, str]]:
-    """Read what variables say of the options of a command: the value of each, and its variable.
-
-    A value that an option does not take raises InputError.
-    """
-    settings: dict[str, tuple[Any, str]] = {}
-    for action in parser._actions:
-        variable = f"${PREFIX}{action.dest.upper()}"
-        if action.dest != "help" and (value := os.environ.get(variable[1:])):
-            settings[action.dest] = _value(parser, action, value, variable), variable
-    return settings
 
 
 def unknown_variables(parsers: Sequence[argparse.ArgumentParser]) -> list[str]:
@@ -272,14 +256,14 @@ def unknown_variables(parsers: Sequence[argparse.ArgumentParser]) -> list[str]:
     return sorted(name for name in os.environ if name.startswith(PREFIX) and name not in known | SECRETS)
 
 
-def _value(parser: argparse.ArgumentParser, action: argparse.Action, value: str, origin: str) -> Any:
-    """Read a value as its option does."""
+def _value(parser: Any, action: argparse.Action, value: str, origin: str) -> Any:  # noqa: ANN401 - the option's own
+    """Read a value as its option does; one that the option does not take ends the command."""
     name = action.dest.replace("_", "-")
     if action.nargs == 0:
         if (switch := _SWITCHES.get(value.lower())) is None:
-            raise InputError(f"{origin}: {name} must be true or false; found {value}")
+            parser.error(f"{origin}: {name} must be true or false; found {value}")
         return switch
     try:
         return parser._get_values(action, [value])
     except argparse.ArgumentError as error:
-        raise InputError(f"{origin}: {name}: {error.message}") from error
+        parser.error(f"{origin}: {name}: {error.message}")

@@ -46,23 +46,11 @@ def test_a_setting_that_cannot_be_used_is_refused_with_its_origin(parsed, capsys
     assert ended.value.code == 2 and told in capsys.readouterr().err
 
 
-def test_the_doctor_prints_them_without_keys(monkeypatch, capsys):
-    for name, value in (
-        ("UPSTREAM", "http://me:word@up/v1"),
-        ("API_KEY", "key-of-mine"),
-        ("TYPO", "1"),
-        ("MAX_NEW_TOKENS", "9"),
-    ):
+def test_the_doctor_tells_of_variables_that_set_nothing(monkeypatch, capsys):
+    main(["doctor"])
+    assert "sets no option" not in capsys.readouterr().out
+    for name, value in (("UPSTREAM", "http://up/v1"), ("API_KEY", "key-of-mine"), ("TYPO", "1"), ("DECODER", "fod")):
         monkeypatch.setenv(f"SYNCHECK_{name}", value)
     main(["doctor"])
     told = capsys.readouterr().out
-    assert "upstream = http://[key]@up/v1 ($SYNCHECK_UPSTREAM)" in told
-    assert "a key is in $SYNCHECK_API_KEY" in told and "key-of-mine" not in told and "word" not in told
-    assert "$SYNCHECK_TYPO sets no option" in told and "max-new-tokens = 9 ($SYNCHECK_MAX_NEW_TOKENS)" in told
-    monkeypatch.setenv("SYNCHECK_DECODER", "abstain")
-    main(["doctor"])
-    told = capsys.readouterr().out
-    assert "decoder = abstain ($SYNCHECK_DECODER)" in told and "for serve alone" in told
-    monkeypatch.setenv("SYNCHECK_STOP_BELOW", "2")
-    assert main(["doctor"]) == 2
-    assert "$SYNCHECK_STOP_BELOW: stop-below: must be a number from 0 to 1; found 2" in capsys.readouterr().out
+    assert "$SYNCHECK_TYPO sets no option" in told and told.count("sets no option") == 1 and "key-of-mine" not in told
