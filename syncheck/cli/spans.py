@@ -41,8 +41,6 @@ def mark_options(add: Options) -> None:
         "--passages PATH",
         "texts to retrieve from: a text file (one per paragraph), JSON Lines with 'text', or a folder of such files",
     )
-    group("--reranker DIR_OR_ID", "encoder that ranks the results of BM25 (they keep their order)")
-    group("--reranker-prefix TEXT", "prefix of each text, such as 'query: ' for E5", default="")
 
 
 def score_options(add: Options) -> None:
@@ -61,7 +59,7 @@ def mark(args: argparse.Namespace) -> int:
     """Write the labels of each item; returns the exit code."""
     pairs = _files(args.input, args.output)
     _check_asked(args)
-    retriever = _retriever(args)
+    retriever = None if args.passages is None else spans.ChunkRetriever(_texts(Path(args.passages)))
     replay = spans.TokenReplay(*models_of(args)) if args.method in ("refind", "hallurag") else None
     detector = _DETECTORS[args.method](args, replay)
 
@@ -154,20 +152,6 @@ def _check_asked(args: argparse.Namespace) -> None:
         raise InputError("--llm and --endpoint both name an instruct model; pass only one of them")
     if args.llm is None and not (args.endpoint and args.endpoint_model):
         raise InputError("an endpoint needs --endpoint URL and --endpoint-model NAME")
-
-
-def _retriever(args: argparse.Namespace) -> spans.ChunkRetriever | None:
-    """Build the retriever from the texts of ``--passages``; None without it."""
-    if args.passages is None:
-        if args.reranker is not None or args.reranker_prefix:
-            raise InputError("--reranker ranks texts from --passages PATH; pass that too")
-        return None
-    if args.reranker is None and args.reranker_prefix:
-        raise InputError("--reranker-prefix needs --reranker DIR_OR_ID; pass that too")
-    encoder = None
-    if args.reranker is not None:
-        encoder = spans.CheckpointEncoder(args.reranker, prefix=args.reranker_prefix, device=args.device)
-    return spans.ChunkRetriever(_texts(Path(args.passages)), encoder=encoder)
 
 
 def _texts(place: Path) -> list[str]:
