@@ -41,7 +41,6 @@ from decoding import (
     CAD_PASSING,
     FOD,
     FOD_BRANCH,
-    FOD_SHARED,
     GREEDY,
     RERANKINGS,
     AnswerLog,
@@ -214,7 +213,7 @@ def compared(
             given = sum(len(each.answer.scores) for each in found[other])
             found[name] = withheld(found[GREEDY], sentences=given, name=name)
     order = [GREEDY, CAD, CAD_PASSING, ABSTAIN, ABSTAIN_MATCHED, ABSTAIN_AS_BRANCH, *RERANKINGS, limits.best_of_name]
-    order += [BACKTRACK, FOD, FOD_SHARED, FOD_BRANCH]
+    order += [BACKTRACK, FOD, FOD_BRANCH]
     order += [name for name in found if name not in order]
     return {name: found[name] for name in order if name in found}, candidates
 

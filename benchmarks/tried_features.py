@@ -28,7 +28,7 @@ from syncheck.evaluation import System, auroc_table, out_of_fold_scores
 from syncheck.kit import kit_language_model
 from syncheck.labelling.responses import LabelledResponse
 from syncheck.monitor import Monitor
-from syncheck.signals import context_sensitivity_ratio, token_statistics
+from syncheck.signals import token_statistics
 from syncheck.text.words import ContextLexicon, content_words, lexical_shares
 from syncheck.training import read_parquet
 
@@ -66,7 +66,7 @@ def tokens_of(monitor: Monitor, record: LabelledResponse) -> tuple[NDArray[np.in
     found = token_statistics(logits, without, answer)
     names = ("log_prob", "log_prob_without_context", "entropy", "kl")
     signals = {name: getattr(found, name) for name in names}
-    signals["csr"] = context_sensitivity_ratio(found.log_prob, found.log_prob_without_context)
+    signals["csr"] = found.log_prob / (found.log_prob_without_context + 1e-8)  # REFIND's context sensitivity ratio
     values = {name: signal.double().numpy() for name, signal in signals.items()}
     values |= {"log_rank": log_ranks(logits, answer), "log_rank_without": log_ranks(without, answer)}
     return np.array(encoded["offset_mapping"], dtype=np.int64).reshape(-1, 2), values

@@ -116,9 +116,8 @@ class CADGenerator(AnswerGenerator[GeneratorOutput]):
 Reward = Callable[[Report], float | None]
 """Function that returns the reward of an answer; higher is better, and None, as for an empty answer, is the worst."""
 
-RewardName = Literal["mean", "lowest", "likelihood", "aligner"]
-"""``mean``: mean score of an answer's sentences. ``lowest``: the lowest of their scores. ``likelihood``: mean
-log-probability of its tokens. ``aligner``: mean ``align_score`` of its sentences."""
+RewardName = Literal["mean", "lowest"]
+"""``mean``: mean score of an answer's sentences. ``lowest``: the lowest of their scores."""
 
 
 @dataclass(repr=False)
@@ -138,8 +137,7 @@ class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
     """Samples N answers as one batch and returns the one with the highest reward.
 
     With the mean score it is the reranking of the paper (section 4.3 and appendix D.1), which has six samples (note
-    under Table 2). A reward that is requested by name raises NotReadyError if the monitor lacks the aggregator or the
-    aligner that it needs.
+    under Table 2). A reward that is requested by name raises NotReadyError if the monitor has no aggregator.
     """
 
     _: KW_ONLY
@@ -160,12 +158,10 @@ class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
             return
         if self.reward not in _REWARDS:
             raise InputError(f"reward must be a callable or one of {', '.join(_REWARDS)}; found {self.reward!r}")
-        if self.reward in ("mean", "lowest") and self.monitor.aggregator is None:
+        if self.monitor.aggregator is None:
             raise NotReadyError(
                 "the monitor has no aggregator, so no sentence has a score; train one, or choose another reward"
             )
-        if self.reward == "aligner" and self.monitor.aligner is None:
-            raise NotReadyError("the monitor has no aligner; pass one to it, or choose another reward")
         self.reward = _REWARDS[self.reward]
 
     def _told(self, prompt: RagPrompt, plan: GenerationSetup, seed: int) -> Generator[Event, None, BestOfNOutput]:
@@ -200,19 +196,7 @@ def _checked(reward: float | None) -> float | None:
     return None if reward is None else float(reward)
 
 
-def _likelihood(report: Report) -> float | None:
-    return float(report.tokens.log_prob.mean()) if len(report.tokens) else None
-
-
-def _support(report: Report) -> float | None:
-    values = [s.features.get("align_score") for s in report.sentences]
-    supports = [support for support in values if support is not None]
-    return sum(supports) / len(supports) if supports else None
-
-
 _REWARDS: dict[str, Reward] = {
     "mean": lambda report: report.faithfulness,
     "lowest": lambda report: None if report.lowest is None else report.lowest.score,
-    "likelihood": _likelihood,
-    "aligner": _support,
 }

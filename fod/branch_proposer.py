@@ -37,9 +37,8 @@ class BranchProposer(SessionProposer[RepairConfig]):
         config: RepairConfig,
         *,
         full_stop: int | None = None,
-        generator: torch.Generator | None = None,
     ) -> None:
-        super().__init__(watched, plan, config, generator=generator)
+        super().__init__(watched, plan, config)
         self._contrasted = contrasting(watched.decoding, alpha=config.alpha, plausibility=config.plausibility)
         self._full_stop = full_stop
         self._is_forked = False
@@ -95,11 +94,8 @@ class BranchProposer(SessionProposer[RepairConfig]):
         return self._distinct(beam, [row for row in range(1, len(places) + 1) if row not in given_up])
 
     def _chosen(self, scores: Tensor) -> Tensor:
-        """Choose a token (1,), normally the likeliest, and note the likeliest other one that does not end the text."""
+        """Choose the likeliest token (1,), and note the likeliest other one that does not end the text."""
         best, chosen = scores.max(-1)
-        if self._config.sample_first:
-            chosen = self._sampled(scores)
-            best = scores.gather(-1, chosen[:, None])[:, 0]
         others = scores.scatter(-1, chosen[:, None], -torch.inf)
         others[:, [token for token in self._plan.end_tokens if token < scores.shape[-1]]] = -torch.inf
         second, runner_up = others.max(-1)

@@ -62,12 +62,6 @@ class DecoderConfig:
     """tau_2 in [0, 1]: a sampled sentence or a branch that scores lower is dropped. None takes the monitor's own, and
     in repair tau_1 if that is higher. It may be below tau_1 (the README of the published code has 0.8 and 0.7): what
     replaces a rejected sentence may then score lower than that one."""
-    sample_first: bool = False
-    """True also samples the greedy sentences, with ``temperature`` and ``top_p``."""
-    temperature: float = 0.9
-    """Temperature of sampled sentences, above 0 (published code; the paper gives none)."""
-    top_p: float = 0.95
-    """Nucleus of sampled sentences, in (0, 1] (published code)."""
     exact_names: bool = False
     """True also rejects sentences with a name that is nearly, but not quite, a name of the passages; see
     :func:`fod.altered_names`. True in repair."""
@@ -98,7 +92,6 @@ class DecoderConfig:
         check_count(self.max_sentences, "max_sentences")
         check_count(self.lookup, "lookup", least=0)
         check_share(self.least_relevance, "least_relevance")
-        check_sampling(temperature=self.temperature, top_p=self.top_p)
         check_choice(self.on_exhausted, "on_exhausted", OnExhausted)
 
     def completion(self, report: Report) -> tuple[str, str]:
@@ -137,8 +130,10 @@ class FODConfig(DecoderConfig):
     """K: number of beams kept after each round (paper, Table 2)."""
     samples_per_step: int = 6
     """S: number of sentences sampled in a round; each beam gets ceil(S / K) (paper, Table 2)."""
-    share_samples: bool = False
-    """True divides S among the beams of the round, instead of giving ceil(S / K) to each: the first then samples S."""
+    temperature: float = 0.9
+    """Temperature of sampled sentences, above 0 (published code; the paper gives none)."""
+    top_p: float = 0.95
+    """Nucleus of sampled sentences, in (0, 1] (published code)."""
     until: Until = "any"
     """Stop when any kept beam has ended (the paper's choice), or when all have."""
 
@@ -146,11 +141,13 @@ class FODConfig(DecoderConfig):
         DecoderConfig.__post_init__(self)  # super() fails in a dataclass with slots
         for name in ("beam_size", "samples_per_step"):
             check_count(getattr(self, name), name)
+        check_sampling(temperature=self.temperature, top_p=self.top_p)
         check_choice(self.until, "until", Until)
 
-    def samples_per_beam(self, beams: int) -> int:
-        """Count the samples for each beam of a round: ceil(S / K), or ceil(S / beams) if they are divided."""
-        return -(-self.samples_per_step // (beams if self.share_samples else self.beam_size))
+    @property
+    def samples_per_beam(self) -> int:
+        """Number of samples for each beam of a round, ceil(S / K)."""
+        return -(-self.samples_per_step // self.beam_size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

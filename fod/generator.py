@@ -40,9 +40,8 @@ class FODOutput(GeneratorOutput):
 class FODGenerator(AnswerGenerator[FODOutput]):
     """Decodes so that every released sentence reaches a score (paper, section 3.3, Algorithm 1).
 
-    Stage 1 is greedy whatever ``do_sample`` says, unless ``config.sample_first`` asks for sampling. All sampling has
-    the temperature and nucleus of the config; those of ``generate`` have no effect, unless ``do_sample`` is true: they
-    then come first.
+    Stage 1 is greedy whatever ``do_sample`` says. Sampling has the temperature and nucleus of the config; those of
+    ``generate`` have no effect, unless ``do_sample`` is true: they then come first.
 
     Parameters
     ----------
@@ -162,7 +161,7 @@ class FODGenerator(AnswerGenerator[FODOutput]):
             proposer = SentenceProposer(watched, plan, config, generator=generator)
             return proposer, Returning(walk(proposer, config, self.thresholds))
         stop = full_stop_of(self.tokenizer)
-        branches = BranchProposer(watched, plan, config, full_stop=stop, generator=generator)
+        branches = BranchProposer(watched, plan, config, full_stop=stop)
         return branches, Returning(repair(branches, config, self.thresholds))
 
 

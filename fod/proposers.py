@@ -240,19 +240,11 @@ class Proposer(Generic[C]):
 class SessionProposer(Proposer[C]):
     """Base of proposers that write with a monitored session; :class:`SentenceProposer` documents the parameters."""
 
-    def __init__(
-        self,
-        watched: ScoredSession,
-        plan: GenerationSetup,
-        config: C,
-        *,
-        generator: torch.Generator | None = None,
-    ) -> None:
+    def __init__(self, watched: ScoredSession, plan: GenerationSetup, config: C) -> None:
         super().__init__(watched, watched.scorer.query, config)
         self._watched = watched
         self._decoding = watched.decoding
         self._plan = plan
-        self._generator = generator
         self._lookup = PromptLookup(watched.scorer.prompt.with_context_ids, longest=config.lookup)
         self._stops: list[CandidateStop | None] = []
         self._cuts: set[int] = set()  # rows of branches that cut the sentence short
@@ -294,10 +286,6 @@ class SessionProposer(Proposer[C]):
             if stop is not None:
                 self._stops[index] = "length" if stop == "window" else stop
             self.sampled_tokens += stop != "end_of_text" and not (one_sentence and stop is None and row.closed)
-
-    def _sampled(self, scores: Tensor) -> Tensor:
-        config = self._config
-        return sample_nucleus(scores, temperature=config.temperature, top_p=config.top_p, generator=self._generator)
 
     def _new_tokens(self, index: int) -> tuple[int, ...]:
         row = self._decoding.rows[index]
@@ -354,6 +342,17 @@ class SentenceProposer(SessionProposer[FODConfig]):
     randomness; None uses torch's global one. ``sampled_tokens`` counts the tokens decoded so far, discarded ones too.
     """
 
+    def __init__(
+        self,
+        watched: ScoredSession,
+        plan: GenerationSetup,
+        config: FODConfig,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__(watched, plan, config)
+        self._sampled = partial(sample_nucleus, temperature=config.temperature, top_p=config.top_p, generator=generator)
+
     def __call__(self, beams: Sequence[Beam], *, samples: int | None, waiting: Sequence[Beam] = ()) -> list[Candidate]:
         """Propose sentences; see :class:`fod.Propose`."""
         self._written = {handle: self._written[handle] for beam in (*beams, *waiting) for handle in beam.handles}
@@ -366,7 +365,7 @@ class SentenceProposer(SessionProposer[FODConfig]):
             self._decoding.select(rows, keep_sentences=bool(current))
         self._round += 1
         self._stops = [None] * len(self._decoding.rows)
-        choose = likeliest if samples is None and not self._config.sample_first else self._sampled
+        choose = likeliest if samples is None else self._sampled
         while not self._decoding.complete():
             self._step(choose, one_sentence=samples is not None)
         distinct = {

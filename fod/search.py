@@ -280,7 +280,7 @@ def search_steps(config: FODConfig, thresholds: Thresholds) -> Steps:
     while True:
         open_beams = tuple(b for b in beams if b.stop is None)
         ended = tuple(b for b in beams if b.stop is not None)  # they wait if all have to end
-        candidates = yield Wanted(open_beams, config.samples_per_beam(len(open_beams)), ended)
+        candidates = yield Wanted(open_beams, config.samples_per_beam, ended)
         if candidates is None:
             return SearchResult(best_of(beams), "budget", True, dropped, tuple(rounds), greedy)
         passed = [c for c in candidates if may_stay(c, tau_2)]

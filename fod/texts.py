@@ -231,7 +231,7 @@ class TextProposer(Proposer[FODConfig | RepairConfig]):
     async def _next(self, beam: Beam) -> WrittenText:
         """Read the next sentence of the stream, which is opened if it is not."""
         if self._stream is None:
-            request = self._request(beam, temperature=self._config.temperature if self._config.sample_first else None)
+            request = self._request(beam)
             self._stream = self._pieces(request), Continuation(self._reader.segmenter(request.beginning))
         pieces, continuation = self._stream
         await _read(pieces, continuation)
@@ -240,6 +240,7 @@ class TextProposer(Proposer[FODConfig | RepairConfig]):
     async def _samples(self, beam: Beam, each: int) -> list[WrittenText]:
         """Ask for sentences after a beam."""
         config = self._config
+        assert isinstance(config, FODConfig)  # repair asks for no samples
         request = replace(self._request(beam), samples=each, temperature=config.temperature, top_p=config.top_p)
         samples: dict[int, Continuation] = {}
         async with aclosing(self._pieces(request)) as pieces:
@@ -261,14 +262,13 @@ class TextProposer(Proposer[FODConfig | RepairConfig]):
                 one.end()
         return [one.take() for one in arrived]
 
-    def _request(self, beam: Beam, *, temperature: float | None = None) -> ContinuationRequest:
+    def _request(self, beam: Beam) -> ContinuationRequest:
         """Ask for what comes after the text of a beam, hidden sentences included."""
         self.spent.requests += 1
-        top_p = None if temperature is None else self._config.top_p
         beginning = "".join(map(self._text_of, beam.handles))
         tokens = sum(self._written[handle].count for handle in beam.handles)
         seed = self._seed + self.spent.requests - 1
-        return ContinuationRequest(beginning, None, seed, temperature, top_p, tokens=tokens)
+        return ContinuationRequest(beginning, seed=seed, tokens=tokens)
 
     async def _pieces(self, request: ContinuationRequest) -> AsyncGenerator[tuple[Piece, int]]:
         """Read the pieces of a request, each with the number of tokens that its sample then has."""

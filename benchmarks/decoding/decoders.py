@@ -9,8 +9,8 @@ from typing import Any
 
 from decoding.answers import DecodedAnswer
 from decoding.verified import require_verified
-from fod.baselines import AbstainGenerator, BestOfNGenerator, CADGenerator, RewardName
-from fod.config import REPAIR, SEARCH, FODConfig, RepairConfig
+from fod.baselines import AbstainGenerator, BestOfNGenerator, CADGenerator, Reward, RewardName
+from fod.config import REPAIR, SEARCH, RepairConfig
 from fod.generator import BacktrackGenerator, FODGenerator
 from syncheck import Monitor, RagPrompt, Report
 from syncheck.base.errors import InputError
@@ -23,7 +23,6 @@ __all__ = [
     "DecodingLimits",
     "FOD",
     "FOD_BRANCH",
-    "FOD_SHARED",
     "GREEDY",
     "RERANKINGS",
     "branching_key",
@@ -41,12 +40,24 @@ Decode = Callable[[RagPrompt, str], list[DecodedAnswer]]
 
 FOD_BRANCH = "FOD (branch)"
 GREEDY, CAD, ABSTAIN, BACKTRACK, FOD = "Greedy", "CAD", "Abstention", "FOD (BT)", "FOD (Full)"
-FOD_SHARED = "FOD (Full, S shared)"
-"""FOD whose rounds sample S sentences whatever the number of beams, which the paper's do not."""
-RERANKINGS: dict[str, RewardName] = {
+
+
+def _likelihood(report: Report) -> float | None:
+    """Return the mean log-probability of an answer's tokens."""
+    return float(report.tokens.log_prob.mean()) if len(report.tokens) else None
+
+
+def _support(report: Report) -> float | None:
+    """Return the mean support of an answer's sentences."""
+    values = [s.features.get("align_score") for s in report.sentences]
+    supports = [support for support in values if support is not None]
+    return sum(supports) / len(supports) if supports else None
+
+
+RERANKINGS: dict[str, RewardName | Reward] = {
     "Reranking": "mean",
-    "Reranking (Likelihood)": "likelihood",
-    "Reranking (Aligner)": "aligner",
+    "Reranking (Likelihood)": _likelihood,
+    "Reranking (Aligner)": _support,
 }
 """Names as in the paper's Tables 2 and 6, with the signal that chooses."""
 
@@ -113,7 +124,6 @@ def compared_decoders(monitor: Monitor, limits: DecodingLimits) -> dict[str, Dec
         BACKTRACK: _verified(BACKTRACK, backtrack, limits),
         FOD: _verified(FOD, _fod(monitor, limits, **own), limits),
         FOD_BRANCH: _verified(FOD_BRANCH, _branching(monitor, threshold=limits.branch_threshold), limits),
-        FOD_SHARED: _verified(FOD_SHARED, _fod(monitor, limits, **own, share_samples=True), limits),
     }
 
 
@@ -221,14 +231,11 @@ def _branching(monitor: Monitor, *, alpha: float = REPAIR.alpha, threshold: floa
     return FODGenerator(monitor.model, monitor.tokenizer, monitor, config=config)
 
 
-def _fod(
-    monitor: Monitor, limits: DecodingLimits, *, beam_size: int, samples: int, share_samples: bool = False
-) -> FODGenerator:
+def _fod(monitor: Monitor, limits: DecodingLimits, *, beam_size: int, samples: int) -> FODGenerator:
     return FODGenerator(
         monitor.model,
         monitor.tokenizer,
         monitor,
-        config=FODConfig(share_samples=share_samples),
         backtrack_threshold=limits.backtrack_threshold,
         prune_threshold=limits.prune_threshold,
         beam_size=beam_size,

@@ -22,7 +22,7 @@ from syncheck.report import render_html, render_sentence, wants_colour
 from syncheck.results import Answer, Case, Report
 from syncheck.results.types import SentenceScore
 
-_OF_SAMPLES = ("temperature", "top_p", "beam_size", "samples_per_step", "share_samples", "until")
+_OF_SAMPLES = ("temperature", "top_p", "beam_size", "samples_per_step", "until")
 _OF_BRANCHES = ("branches", "max_skips", "alpha", "plausibility")
 """Options of fod that only one value of ``--propose`` has."""
 
@@ -57,10 +57,7 @@ def generate_options(add: Options) -> None:
     _add_search(add)
     group = add.group("reranking and best of N", "for --decoder rerank and best-of-n")
     group("--samples N", "number of answers to choose from (6)")
-    group(
-        "--reward mean|lowest|likelihood|aligner",
-        "choose by an answer's mean or lowest score, or its mean log-probability or support (mean)",
-    )
+    group("--reward mean|lowest", "choose by an answer's mean or lowest score (mean)")
     group = add.group("contrast", "for --decoder cad, and for fod with --propose branch")
     group("--alpha ALPHA", "strength of the contrast with the distribution without the passages (cad: 0.5; fod: 0.5)")
     group(
@@ -101,12 +98,6 @@ def _add_search(add: Options) -> None:
     group("--max-skips N", "with --propose branch: largest number of hidden sentences per answer (2)", type=int)
     group("--beam-size K", "number of answers that fod keeps after each round (2)", type=count)
     group("--samples-per-step S", "number of sentences that fod samples per round (6)", type=count)
-    group(
-        "--share-samples",
-        "for fod: sample S sentences per round even if there are fewer than K beams (ceil(S / K) for each beam)",
-        action="store_true",
-        default=None,
-    )
     group("--until any|all", "for fod: stop when any kept beam has ended, or when all have (any)")
     group("--max-sentences N", "for fod and fod-backtrack: largest number of sentences (32)")
     group(

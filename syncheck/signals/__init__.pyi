@@ -20,6 +20,5 @@ from .lid import LidReferences as LidReferences
 from .token_tree import reads_less as reads_less, takes_token_tree as takes_token_tree
 from .tokenwise import (
     TokenStatistics as TokenStatistics,
-    context_sensitivity_ratio as context_sensitivity_ratio,
     token_statistics as token_statistics,
 )

@@ -15,7 +15,6 @@ from syncheck.base.errors import InputError
 _BUFFERS = 4
 _BUFFERS_BYTES = 8 * 2**20
 _LOWEST = -1e4  # exp gives 0 as for -inf, but 0 times it is 0
-_CSR_FLOOR = 1e-8
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +67,6 @@ def token_statistics(logits: Tensor, logits_without: Tensor | None, token_ids: T
     groups = zip(torch.split(logits, rows), without, torch.split(token_ids, rows), strict=False)
     values = [_statistics_of_rows(*group, buffers[:, : len(group[0])]) for group in groups]
     return TokenStatistics(*(torch.cat(column) for column in zip(*values, strict=True)))
-
-
-def context_sensitivity_ratio(log_prob: Tensor, log_prob_without_context: Tensor) -> Tensor:
-    """Compute REFIND's ratio ``ln p(t_i | D, q, t_<i) / (ln p(t_i | q, t_<i) + 1e-8)``, shape (T,), without a unit."""
-    return log_prob / (log_prob_without_context + _CSR_FLOOR)
 
 
 def _statistics_of_rows(

@@ -22,7 +22,6 @@ OPTIONS = {
     "prune-threshold": ("0.5", ["fod"]),
     "beam-size": ("2", ["fod"]),
     "samples-per-step": ("6", ["fod"]),
-    "share-samples": (None, ["fod"]),
     "until": ("any", ["fod"]),
     "max-sentences": ("9", ["fod", "fod-backtrack"]),
     "on-exhausted": ("stop", ["fod"]),
@@ -104,7 +103,7 @@ def test_options_reach_the_search(files, monkeypatch):
         FODGenerator, "generate", lambda self, *args, **kw: built.append(self) or generate_really(self, *args, **kw)
     )
     search = ["--backtrack-threshold", "1", "--prune-threshold", "0", "--beam-size", "1", "--samples-per-step", "2"]
-    limits = ["--share-samples", "--until", "all", "--max-sentences", "1", "--on-exhausted", "annotate"]
+    limits = ["--until", "all", "--max-sentences", "1", "--on-exhausted", "annotate"]
     limits += ["--guards", "yes"]
     _, (answer,) = generate(files, "fod", *search, *limits, "--temperature", "0.5", "--top-p", "0.75")
     assert built[0].config == FODConfig(
@@ -112,7 +111,6 @@ def test_options_reach_the_search(files, monkeypatch):
         prune_threshold=0.0,
         beam_size=1,
         samples_per_step=2,
-        share_samples=True,
         temperature=0.5,
         top_p=0.75,
         until="all",

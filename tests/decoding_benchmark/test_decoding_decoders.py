@@ -9,7 +9,6 @@ from decoding import (
     CAD,
     FOD,
     FOD_BRANCH,
-    FOD_SHARED,
     GREEDY,
     RERANKINGS,
     DecodingLimits,
@@ -47,7 +46,7 @@ def answers(monitor, prompt):
 
 @pytest.mark.slow
 def test_each_decoder_answers_under_its_name(answers, monitor, prompt):
-    assert list(answers) == [GREEDY, CAD, ABSTAIN, "Best of 3", BACKTRACK, FOD, FOD_BRANCH, FOD_SHARED]
+    assert list(answers) == [GREEDY, CAD, ABSTAIN, "Best of 3", BACKTRACK, FOD, FOD_BRANCH]
     assert all(name == found.decoder for name, found in answers.items())
     report = monitor.generate(prompt, do_sample=False, max_new_tokens=24)
     greedy = answers[GREEDY]

@@ -30,7 +30,7 @@ PROMPTS = [
 ]
 ROWS = ["Greedy", "CAD", "CAD (passing)", "Abstention", "Abstention (as many)", "Abstention (as branch)"]
 ROWS += ["Reranking", "Reranking (Likelihood)", "Reranking (Aligner)"]
-ROWS += ["Best of 2", "FOD (BT)", "FOD (Full)", "FOD (Full, S shared)", "FOD (branch)"]
+ROWS += ["Best of 2", "FOD (BT)", "FOD (Full)", "FOD (branch)"]
 
 
 class WordJudge(WordAligner):

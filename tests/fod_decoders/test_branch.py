@@ -403,17 +403,6 @@ class TestWays:
         _, second = fod.generate([other, prompt], max_new_tokens=60, return_dict_in_generate=True)
         assert second.report.response == out.report.response
 
-    def test_sampling_where_it_is_asked_for(self):
-        other = "Lyon is large. It is in Peru. It has two rivers."
-        answers = {WRONG: 0.4, RIGHT: 0.3, other: 0.3}
-        for kind in (RepairConfig, FODConfig):
-            fod = decoder(answers, {}, kind=kind, sample_first=True, top_p=1.0, temperature=1.0)
-            found = [answer(fod, seed=seed) for seed in range(12)]
-            assert {out.report.response for out in found} == {WRONG, RIGHT, other}
-            assert answer(fod, seed=3).sequences.tolist() == found[3].sequences.tolist()
-        repaired = decoder({WRONG: 0.5, RIGHT: 0.5}, sample_first=True)
-        assert {answer(repaired, seed=seed).report.response for seed in range(6)} == {RIGHT}
-
     def test_a_stream_shows_what_is_certain(self):
         fod = decoder(WRONG)
         events = list(fod.stream(prompt_of(fod), max_new_tokens=60))

@@ -99,16 +99,11 @@ class TestAbstain:
 
 
 class TestBestOfN:
-    @pytest.mark.parametrize("name", ["mean", "likelihood", "aligner"])
-    def test_the_best_by_its_own_measure(self, monitor, prompt, name):
-        out = run(BestOfNGenerator(*models(monitor), reward=name, samples=5), prompt, seed=3)
+    def test_the_best_by_its_own_measure(self, monitor, prompt):
+        out = run(BestOfNGenerator(*models(monitor), samples=5), prompt, seed=3)
         assert len(out.samples) == 5 and out.report is out.samples[out.chosen]
-        worth = {
-            "mean": lambda r: np.mean([s.score for s in r.sentences if s.score is not None]),
-            "likelihood": lambda r: r.tokens.log_prob.mean(),
-            "aligner": lambda r: np.mean([s.features["align_score"] for s in r.sentences]),
-        }[name]
-        assert out.rewards == pytest.approx([worth(r) for r in out.samples])
+        worth = [np.mean([s.score for s in r.sentences if s.score is not None]) for r in out.samples]
+        assert out.rewards == pytest.approx(worth)
         assert out.chosen == int(np.argmax(out.rewards)) and len(set(out.rewards)) > 1
         assert out.sampled_tokens == sum(len(r.tokens) for r in out.samples)
         ids = [i for i in response_of(prompt, out.sequences) if i != monitor.tokenizer.eos_token_id]
@@ -148,9 +143,8 @@ class TestBestOfN:
         with pytest.raises(InputError, match="samples"):
             BestOfNGenerator(*models(monitor), samples=0)
         bare = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
-        for name in ("mean", "aligner"):
-            with pytest.raises(NotReadyError, match="aligner" if name == "aligner" else "aggregator"):
-                BestOfNGenerator(*models(bare), reward=name)
+        with pytest.raises(NotReadyError, match="aggregator"):
+            BestOfNGenerator(*models(bare))
 
 
 class TestContrastScores:

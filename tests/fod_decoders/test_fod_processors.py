@@ -117,15 +117,10 @@ class TestBannedTokens:
             found = RESTRICTED[name](monitor).generate(prompt, **given)
             assert found.tolist() == monitor.model.generate(**prompt.inputs(), **given).tolist()
 
-    def test_sampled_sentences_have_no_banned_token(self, monitor, prompt, bans):
-        ban = bans[0]["bad_words_ids"]
-        found = plausible(monitor, sample_first=True).generate(prompt, max_new_tokens=30, bad_words_ids=ban)
-        assert not {token for (token,) in ban} & {*found[0, len(prompt.with_context_ids) :].tolist()}
-
     @pytest.mark.parametrize("do_sample", [False, True])
     def test_processors_that_ban_every_token_are_refused(self, monitor, prompt, do_sample):
         nothing = LogitsProcessorList([lambda input_ids, scores: torch.full_like(scores, -torch.inf)])
         given = {"max_new_tokens": 5, "logits_processor": nothing, "do_sample": do_sample}
-        for generate in (monitor.generate, plausible(monitor).generate, plausible(monitor, sample_first=True).generate):
+        for generate in (monitor.generate, plausible(monitor).generate):
             with pytest.raises(InputError, match="exclude every token"):
                 generate(prompt, **given)

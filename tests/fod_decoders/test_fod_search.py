@@ -138,11 +138,6 @@ class TestStage2:
             _, propose = run(self.greedy_falls(), samples_per_step=samples, beam_size=beams)
             assert propose.asked[-1] == (("",), each)
 
-    def test_shared_samples_make_every_round_as_large(self):
-        later = {"": [("a", 0.9), ("b", 0.9)], "a": [("c", 0.9, "end_of_text")], "b": []}
-        _, propose = run(self.greedy_falls(), later, samples_per_step=5, beam_size=2, share_samples=True)
-        assert propose.asked[-2:] == [(("",), 5), (("a", "b"), 3)]
-
     def test_what_falls_below_tau_2_is_pruned_before_the_cut(self):
         result, _ = run(
             self.greedy_falls(),
@@ -208,11 +203,6 @@ class TestStage2:
         assert propose.asked[-1] == (("a",), 2)  # the ended one is not continued
         assert (result.stop, text(result.beam)) == ("end_of_text", "b")
         assert {text(b) for b in result.rounds[-1].beams} == {"b", "ac"}
-
-    def test_samples_are_shared_by_the_beams_that_go_on(self):
-        later = {"": [("a", 0.9), ("b", 0.95, "end_of_text")], "a": [("c", 0.99, "end_of_text")]}
-        _, propose = run(self.greedy_falls(), later, until="all", samples_per_step=5, beam_size=2, share_samples=True)
-        assert propose.asked[-2:] == [(("",), 5), (("a",), 5)]
 
     def test_an_ended_beam_can_be_overtaken_while_it_waits(self):
         result, _ = run(
@@ -282,7 +272,7 @@ def test_every_sentence_released_reaches_the_threshold_of_its_stage(world):
         assert dropped.score < thresholds.backtrack
     for round_ in result.rounds:
         assert len(round_.beams) <= max(settings_.beam_size, 1)
-        assert len(round_.candidates) <= settings_.samples_per_beam(1) * settings_.beam_size
+        assert len(round_.candidates) <= settings_.samples_per_beam * settings_.beam_size
     last = result.rounds[-1].beams if result.rounds else [result.beam]
     assert result.beam.faithfulness == max(b.faithfulness for b in last)
 
@@ -292,7 +282,7 @@ class TestConfig:
         paper, monitors = FODConfig(), MonitorConfig()
         assert (paper.backtrack_threshold, paper.prune_threshold) == (None, None)
         assert (monitors.backtrack_threshold, monitors.prune_threshold) == (0.7, 0.85)
-        assert (paper.beam_size, paper.samples_per_step, paper.samples_per_beam(1)) == (2, 6, 3)
+        assert (paper.beam_size, paper.samples_per_step, paper.samples_per_beam) == (2, 6, 3)
         assert (paper.temperature, paper.top_p, paper.until) == (0.9, 0.95, "any")
 
     @pytest.mark.parametrize(

@@ -90,17 +90,15 @@ def test_drafts_change_nothing(any_family, prompt, fed):
     assert (max(fed) > 1) == (any_family.name in REWINDABLE)
 
 
-@pytest.mark.parametrize("sample_first", [False, True])
-def test_repair_writes_the_same_with_lookup(any_family, prompt, sample_first):
-    """Of random weights, which copy now and then, whatever passes; sampled tokens are the same for the same seed."""
+def test_repair_writes_the_same_with_lookup(any_family, prompt):
+    """Of random weights, which copy now and then, whatever passes."""
     most = 23  # tokens that LongRoPE lets it write
     plan = prepare_generation(any_family.model, prompt, max_new_tokens=most, do_sample=False)
     written = []
     for lookup in (0, 16):
         with RecordingMonitor.of(any_family).session(prompt) as watched:
-            config = RepairConfig(lookup=lookup, sample_first=sample_first)
-            generator = torch.Generator().manual_seed(0)
-            proposer = BranchProposer(watched, plan, config, generator=generator)
+            config = RepairConfig(lookup=lookup)
+            proposer = BranchProposer(watched, plan, config)
             result = drain(repair(proposer, config, Thresholds(0.5)))
             written.append([[c.token_ids for c in step.candidates] for step in result.rounds])
     assert written[0] == written[1]

@@ -10,7 +10,7 @@ from scipy.stats import entropy
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from syncheck.base.errors import InputError
-from syncheck.signals import context_sensitivity_ratio, token_statistics
+from syncheck.signals import token_statistics
 
 INF, NAN = math.inf, math.nan
 HALF, QUARTER = math.log(0.5), math.log(0.25)
@@ -80,11 +80,6 @@ def test_without_a_second_branch():
 def test_no_tokens():
     found = token_statistics(torch.empty(0, 5), torch.empty(0, 5), torch.empty(0, dtype=torch.long))
     assert [(getattr(found, name).shape, getattr(found, name).dtype) for name in FIELDS] == [((0,), torch.float32)] * 4
-
-
-def test_context_sensitivity_is_the_ratio_of_the_two_log_probabilities():
-    ratio = context_sensitivity_ratio(torch.tensor([HALF, QUARTER]), torch.tensor([QUARTER, math.nan]))
-    assert ratio.tolist() == pytest.approx([0.5, math.nan], nan_ok=True)  # ln 1/2 over ln 1/4
 
 
 @pytest.mark.parametrize(
@@ -290,10 +285,3 @@ def test_the_logits_are_left_as_they_are():
     kept = p.clone(), q.clone()
     token_statistics(p.requires_grad_(), q, torch.tensor([0, 1, 2]))
     assert torch.equal(p, kept[0]) and torch.equal(q, kept[1])
-
-
-def test_context_sensitivity_ratio():
-    ratio = context_sensitivity_ratio(torch.tensor([-1.0, -2.0]), torch.tensor([-4.0, -1.0]))
-    assert ratio.tolist() == pytest.approx([0.25, 2.0])
-    floored = context_sensitivity_ratio(torch.tensor([-1.0, 0.0]), torch.zeros(2))  # -1 / (0 + 1e-8), and 0
-    assert floored.tolist() == pytest.approx([-1e8, 0.0])
