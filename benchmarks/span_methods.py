@@ -14,27 +14,26 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 from tqdm import tqdm
 
 from syncheck.base.errors import PromptError
 from syncheck.base.pretrained import load_model
 from syncheck.kit import kit_language_model
 from syncheck.results import SpanItem, SpanLabels
-from syncheck.results.types import TokenSignals
+from syncheck.results.spans import labels_of
+from syncheck.results.types import Floats, TokenSignals
 from syncheck.spans import (
     HalluRagDetector,
     LetterEncoder,
-    MarkAll,
-    MarkNone,
     Measure,
     RefindDetector,
     SpanSchema,
     SpanScores,
     TokenReplay,
-    choose_thresholds,
     load_span_items,
     marked_from,
     score_spans,
@@ -49,6 +48,13 @@ EIGHT = ("AR", "DE", "EN", "ES", "FI", "FR", "IT", "SV")
 FOLDS: tuple[SpanFolds, ...] = ("question", "language")
 Labels = dict[str, SpanLabels]
 NOTHING = SpanLabels((), ())
+"""Labels of the shared task's baseline that marks nothing."""
+
+
+def marked_whole(item: SpanItem) -> SpanLabels:
+    """Mark every character of a response, with risk 1, as the shared task's other baseline."""
+    size = len(item.response)
+    return labels_of(np.ones(size), np.ones(size, dtype=np.bool_))
 
 
 def main() -> None:
@@ -114,15 +120,17 @@ def _untrained(items: Sequence[SpanItem], signals: dict[str, TokenSignals]) -> l
     def labels(detect: Callable[[SpanItem], SpanLabels]) -> Labels:
         return {item.id: detect(item) if item.id in signals else NOTHING for item in items}
 
-    found = [(d.name, {item.id: d.detect(item) for item in items}) for d in (MarkAll(), MarkNone())]
+    found = [("mark-all", {item.id: marked_whole(item) for item in items})]
+    found.append(("mark-none", dict.fromkeys((item.id for item in items), NOTHING)))
     detector = RefindDetector(measure)
     found.append(("REFIND, delta 0.2", labels(detector.detect)))
     ratios = {item.id: detector.ratios(item) for item in measured}
     adaptive: Labels = {item.id: NOTHING for item in items}
     for train, held in held_out_folds(measured, by="question"):
-        thresholds = choose_thresholds([measured[i] for i in train], ratios)
+        by_language, default = chosen_deltas([measured[i] for i in train], ratios)
         for item in (measured[i] for i in held):
-            adaptive[item.id] = marked_from(ratios[item.id], thresholds.of(item.lang))
+            delta = by_language.get(item.lang.upper(), default)
+            adaptive[item.id] = marked_from(ratios[item.id], delta)
     found.append(("REFIND, delta by language", adaptive))
     words, letters = HalluRagDetector(measure), HalluRagDetector(encoder=LetterEncoder())
     both = HalluRagDetector(measure, encoder=LetterEncoder())
@@ -130,6 +138,29 @@ def _untrained(items: Sequence[SpanItem], signals: dict[str, TokenSignals]) -> l
     found.append(("HalluRAG, far sentences (letters)", {item.id: letters.detect(item) for item in items}))
     found.append(("HalluRAG, both", {item.id: both.detect(item) for item in items}))
     return found
+
+
+_CANDIDATES = 60
+
+
+def chosen_deltas(items: Sequence[SpanItem], ratios: Mapping[str, Floats]) -> tuple[dict[str, float], float]:
+    """Choose REFIND's delta with the best mean IoU for each language, and by the mean over languages for all others.
+
+    ``ratios`` are results of ``RefindDetector.ratios``, by id.
+    """
+    pooled = np.concatenate([ratios[item.id] for item in items])
+    deltas = np.unique([0.0, *np.quantile(pooled, np.linspace(0, 1, _CANDIDATES))])  # (K,)
+    overlaps: dict[str, list[Floats]] = {}
+    for item in items:
+        assert item.labels is not None
+        wrong = item.labels.marked(len(ratios[item.id]))
+        marked = ratios[item.id] >= deltas[:, None]  # (K, C)
+        both, union = (marked & wrong).sum(axis=1), (marked | wrong).sum(axis=1)
+        overlap = np.divide(both, union, out=np.ones(len(deltas)), where=union > 0)
+        overlaps.setdefault(item.lang.upper(), []).append(overlap)
+    means = {lang: np.mean(values, axis=0) for lang, values in overlaps.items()}  # (K,) each
+    default = float(deltas[np.argmax(np.mean(list(means.values()), axis=0))])
+    return {lang: float(deltas[np.argmax(values)]) for lang, values in means.items()}, default
 
 
 def _row(name: str, scores: SpanScores, eight: SpanScores) -> str:

@@ -65,7 +65,7 @@ EXAMPLES = {
 """Options of the example in the ``--help`` of each command."""
 
 _READ = """
-    input data train context passages lid_reference reference predictions fit_thresholds records model aligner
+    input data train context passages lid_reference reference predictions records model aligner
     span_model llm
     """.split()
 _WRITTEN = ("output", "html", "report", "plot", "curve")

@@ -5,19 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from syncheck import aligners, spans
 from syncheck.base.errors import InputError
 from syncheck.base.records import Record
-from syncheck.cli.monitors import models_of, read_passages
+from syncheck.cli.monitors import models_of
 from syncheck.cli.options import Options, share, write_json
 from syncheck.cli.record_runs import process
 from syncheck.results import SpanDetector, SpanItem
-
-_SUFFIXES = (".jsonl", ".md", ".txt")
 
 
 def mark_options(add: Options) -> None:
@@ -29,18 +26,12 @@ def mark_options(add: Options) -> None:
     add("--span-model DIR", "for mikani: 'bundled', 'bundled-rarity' or a folder", default="bundled")
     add("--model DIR_OR_ID", "for refind and hallurag: a causal language model (the kit's)")
     add("--threshold DELTA", "for refind: mark tokens with a context sensitivity ratio of at least DELTA")
-    add("--fit-thresholds PATH", "for refind: choose the thresholds on these labelled items")
     add("--encoder DIR_OR_ID", "for hallurag: a sentence encoder (letter trigrams)")
     group = add.group("an instruct model", "for hallurag: lists wrong spans")
     group("--llm DIR_OR_ID", "Hugging Face model")
     group("--endpoint URL", "URL of an OpenAI-compatible server, up to /v1")
     group("--endpoint-model NAME", "name of the model on the server")
     group("--api-key-variable VARIABLE", "environment variable that holds the server's API key")
-    group = add.group("retrieval", "for records without retrieved texts; needs the extra 'retrieval'")
-    group(
-        "--passages PATH",
-        "texts to retrieve from: a text file (one per paragraph), JSON Lines with 'text', or a folder of such files",
-    )
 
 
 def score_options(add: Options) -> None:
@@ -59,16 +50,12 @@ def mark(args: argparse.Namespace) -> int:
     """Write the labels of each item; returns the exit code."""
     pairs = _files(args.input, args.output)
     _check_asked(args)
-    retriever = None if args.passages is None else spans.ChunkRetriever(_texts(Path(args.passages)))
     replay = spans.TokenReplay(*models_of(args)) if args.method in ("refind", "hallurag") else None
     detector = _DETECTORS[args.method](args, replay)
 
     def work(values: dict[str, Any]) -> dict[str, Any]:
-        item, retrieved = spans.span_item(Record(values)), {}
-        if retriever is not None and not item.passages:
-            item = replace(item, passages=retriever.best(item.question))
-            retrieved = {"retrieved_context": list(item.passages)}
-        return spans.prediction_record(item, detector.detect(item)) | retrieved | unread(item, replay)
+        item = spans.span_item(Record(values))
+        return spans.prediction_record(item, detector.detect(item)) | unread(item, replay)
 
     refused = [one for source, target in pairs for one in process(source, target, work)]
     return 2 if refused else 0
@@ -110,14 +97,7 @@ def _files(source: str, target: str) -> list[tuple[str, str]]:
 
 
 def _refind(args: argparse.Namespace, measure: spans.Measure) -> spans.RefindDetector:
-    if args.threshold is not None and args.fit_thresholds is not None:
-        raise InputError("--threshold and --fit-thresholds exclude each other; pass one of them")
-    thresholds = None if args.threshold is None else spans.Thresholds(args.threshold)
-    if args.fit_thresholds is not None:
-        items = spans.load_span_items(args.fit_thresholds)
-        detector = spans.RefindDetector(measure)
-        thresholds = spans.choose_thresholds(items, {item.id: detector.ratios(item) for item in items})
-    return spans.RefindDetector(measure, thresholds=thresholds)
+    return spans.RefindDetector(measure, **({} if args.threshold is None else {"delta": args.threshold}))
 
 
 def _hallurag(args: argparse.Namespace, measure: spans.Measure) -> spans.HalluRagDetector:
@@ -136,8 +116,6 @@ _DETECTORS: dict[str, Callable[[argparse.Namespace, Any], SpanDetector]] = {
     "mikani": lambda args, _: spans.load_span_regressor(args.span_model),
     "refind": _refind,
     "hallurag": _hallurag,
-    "mark-all": lambda args, _: spans.MarkAll(),
-    "mark-none": lambda args, _: spans.MarkNone(),
 }
 
 
@@ -152,17 +130,3 @@ def _check_asked(args: argparse.Namespace) -> None:
         raise InputError("--llm and --endpoint both name an instruct model; pass only one of them")
     if args.llm is None and not (args.endpoint and args.endpoint_model):
         raise InputError("an endpoint needs --endpoint URL and --endpoint-model NAME")
-
-
-def _texts(place: Path) -> list[str]:
-    """Read a file, or all files of a folder and its subfolders: JSON Lines of passages, or paragraphs."""
-    files = [place]
-    if place.is_dir():
-        files = sorted(file for file in place.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
-        if not files:
-            raise InputError(f"--passages {str(place)!r} holds no file that ends in {', '.join(_SUFFIXES)}")
-    texts = []
-    for file in files:
-        is_json = file.suffix == ".jsonl"
-        texts += spans.load_passages(file) if is_json else read_passages(str(file), option="--passages")
-    return texts

@@ -1,6 +1,4 @@
 from .mushroom import (
-    MarkAll as MarkAll,
-    MarkNone as MarkNone,
     SpanScores as SpanScores,
     load_predictions as load_predictions,
     load_span_items as load_span_items,
@@ -25,14 +23,10 @@ from .mikani import (
 )
 from .refind import (
     CheckpointEncoder as CheckpointEncoder,
-    ChunkRetriever as ChunkRetriever,
     LetterEncoder as LetterEncoder,
     Measure as Measure,
     RefindDetector as RefindDetector,
-    Thresholds as Thresholds,
     TokenReplay as TokenReplay,
-    choose_thresholds as choose_thresholds,
-    load_passages as load_passages,
     marked_from as marked_from,
     refind_prompt as refind_prompt,
 )

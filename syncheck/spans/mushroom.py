@@ -1,4 +1,4 @@
-"""Mu-SHROOM: its JSON Lines, scores by language, baselines, and labels from regressions trained on other responses."""
+"""Mu-SHROOM: its JSON Lines, scores by language, and labels from regressions trained on other responses."""
 
 from __future__ import annotations
 
@@ -298,26 +298,3 @@ def _score(item: SpanItem, predicted: Mapping[str, SpanLabels]) -> tuple[float, 
 def _row(lang: str, items: int, means: NDArray[np.float64], resampled: NDArray[np.float64]) -> LanguageScore:
     iou, correlation = (bootstrap_interval(resampled[:, column]) for column in range(2))
     return LanguageScore(lang, items, float(means[0]), iou, float(means[1]), correlation)
-
-
-@dataclass(frozen=True, slots=True)
-class MarkAll:
-    """Baseline of the shared task that marks every character, with risk 1."""
-
-    name: str = "mark-all"
-
-    def detect(self, item: SpanItem) -> SpanLabels:
-        """Mark one span over the whole response; see :class:`~syncheck.results.SpanDetector`."""
-        size = len(item.response)
-        return labels_of(np.ones(size), np.ones(size, dtype=np.bool_))
-
-
-@dataclass(frozen=True, slots=True)
-class MarkNone:
-    """Baseline of the shared task that marks nothing."""
-
-    name: str = "mark-none"
-
-    def detect(self, item: SpanItem) -> SpanLabels:
-        """Mark no span; see :class:`~syncheck.results.SpanDetector`."""
-        return SpanLabels((), ())

@@ -1,33 +1,27 @@
 """REFIND (Lee and Yu, SemEval-2025 Task 3): tokens whose probability depends most on the retrieved texts.
 
 ``CSR(t_i) = ln p(t_i | D, q, t_<i) / (ln p(t_i | q, t_<i) + 1e-8)``; a token is hallucinated if its CSR is at least
-delta. Above 1 the references make it less likely than it is without them. The texts are retrieved by BM25, then by a
-sentence encoder (section 4).
+delta. Above 1 the references make it less likely than it is without them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-from syncheck.base.errors import InputError, MissingExtraError, PromptError
+from syncheck.base.errors import InputError, PromptError
 from syncheck.base.files import asset_text
 from syncheck.base.pretrained import load_pretrained
-from syncheck.base.records import read_records
 from syncheck.config import MonitorConfig
 from syncheck.model_monitor import ModelMonitor
 from syncheck.prompts import prompt_from_texts
-from syncheck.reading.evidence import split_passages
 from syncheck.results.spans import SpanItem, SpanLabels, labels_of
 from syncheck.results.types import Floats, TokenSignals
 from syncheck.signals import window_of
-from syncheck.spans.words import normalised, words_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -107,23 +101,6 @@ class TokenReplay:
 DEFAULT_DELTA = 0.2  # the paper gives none; of the values 0.1 to 0.4 in its Figure 3, results are steadiest here
 
 
-@dataclass(frozen=True, slots=True)
-class Thresholds:
-    """Thresholds delta >= 0 for languages, and a default for all others; other values raise InputError."""
-
-    default: float = DEFAULT_DELTA
-    by_language: Mapping[str, float] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for value in (self.default, *self.by_language.values()):
-            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
-                raise InputError(f"a threshold of a ratio must be a number of at least 0; found {value!r}")
-
-    def of(self, lang: str) -> float:
-        """Look up the delta of a language, by its code in upper or lower case."""
-        return self.by_language.get(lang.upper(), self.default)
-
-
 _FLOOR = 1e-8
 
 
@@ -132,18 +109,20 @@ class RefindDetector:
 
     Both log-probabilities are those of the measuring model; in the paper, the one without references is that of the
     model that wrote the response. The soft label of a token is CSR / (1 + CSR), which keeps the order. Without
-    passages, the ratio is 1, and every token is marked with the usual thresholds.
+    passages, the ratio is 1, and every token is marked with the usual thresholds. A threshold ``delta`` that is not a
+    number of at least 0 raises InputError.
     """
 
     name = "refind-replay"
 
-    def __init__(self, measure: Measure, *, thresholds: Thresholds | None = None) -> None:
-        self._measure = measure
-        self._thresholds = thresholds or Thresholds()
+    def __init__(self, measure: Measure, *, delta: float = DEFAULT_DELTA) -> None:
+        if isinstance(delta, bool) or not isinstance(delta, int | float) or not delta >= 0:
+            raise InputError(f"a threshold of a ratio must be a number of at least 0; found {delta!r}")
+        self._measure, self._delta = measure, delta
 
     def detect(self, item: SpanItem) -> SpanLabels:
         """Label a response; see :class:`~syncheck.results.SpanDetector`."""
-        return marked_from(self.ratios(item), self._thresholds.of(item.lang))
+        return marked_from(self.ratios(item), self._delta)
 
     def ratios(self, item: SpanItem) -> Floats:
         """Compute the ratio of every character, (C,) float64, >= 0: the highest of the tokens that it belongs to."""
@@ -162,48 +141,6 @@ class RefindDetector:
 def marked_from(ratios: Floats, delta: float) -> SpanLabels:
     """Label characters with these ratios: hard where the ratio is at least delta."""
     return labels_of(ratios / (1 + ratios), ratios >= delta)
-
-
-_CANDIDATES = 60
-
-
-def choose_thresholds(items: Sequence[SpanItem], ratios: Mapping[str, Floats]) -> Thresholds:
-    """Choose the delta with the best mean IoU for each language, and by the mean over languages for all others.
-
-    ``ratios`` are results of :meth:`RefindDetector.ratios`, by id. No items, or one without labels, raise InputError.
-    """
-    if not items:
-        raise InputError("expected labelled items to choose thresholds on; found none")
-    pooled = np.concatenate([ratios[item.id] for item in items])
-    deltas = np.unique([0.0, *np.quantile(pooled, np.linspace(0, 1, _CANDIDATES))])  # (K,)
-    overlaps: dict[str, list[Floats]] = {}
-    for item in items:
-        if item.labels is None:
-            raise InputError(f"item {item.id!r} has no labels; thresholds are chosen on labelled items")
-        wrong = item.labels.marked(len(ratios[item.id]))
-        marked = ratios[item.id] >= deltas[:, None]  # (K, C)
-        both, union = (marked & wrong).sum(axis=1), (marked | wrong).sum(axis=1)
-        overlap = np.divide(both, union, out=np.ones(len(deltas)), where=union > 0)
-        overlaps.setdefault(item.lang.upper(), []).append(overlap)
-    means = {lang: np.mean(values, axis=0) for lang, values in overlaps.items()}  # (K,) each
-    default = float(deltas[np.argmax(np.mean(list(means.values()), axis=0))])
-    return Thresholds(default, {lang: float(deltas[np.argmax(values)]) for lang, values in means.items()})
-
-
-def load_passages(path: str | Path) -> list[str]:
-    """Read passages from JSON Lines with ``text`` and, optionally, the ``title`` of the page, which is put before it.
-
-    A file without passages raises InputError, and a record that cannot be used raises RecordError.
-    """
-    passages = []
-    for record in read_records(Path(path)):
-        title, text = record.optional("title", str), record.get("text", str)
-        if not text.strip():
-            raise record.error("expected a passage, found nothing but white space", "text")
-        passages.append(f"{title}\n{text}" if title else text)
-    if not passages:
-        raise InputError(f"{path} has no passage")
-    return passages
 
 
 SentenceEncoder = Callable[[Sequence[str]], Floats]
@@ -251,47 +188,3 @@ class CheckpointEncoder:
             means = (states * mask).sum(1) / mask.sum(1)  # (N, H)
             vectors.append(torch.nn.functional.normalize(means.double(), dim=-1).cpu().numpy())
         return np.concatenate(vectors) if vectors else np.zeros((0, self._model.config.hidden_size))
-
-
-CANDIDATES, KEPT = 10, 5
-"""Numbers of texts: REFIND retrieves ten by BM25, of which the encoder keeps five."""
-
-
-class ChunkRetriever:
-    """Retriever of sentences for a question.
-
-    The texts, of any length and in any script, are cut into sentences, and long ones into overlapping pieces of at most
-    60 words, as in :func:`~syncheck.spans.words_of`, so that Chinese is searched by ideographs. The encoder, such as
-    a :class:`CheckpointEncoder`, orders the results of BM25; None keeps their order. BM25 is Lucene's with the
-    defaults of ``bm25s``, since the paper names neither. Texts without a word raise InputError; without ``bm25s``,
-    MissingExtraError is raised.
-    """
-
-    def __init__(self, texts: Sequence[str], *, encoder: SentenceEncoder | None = None) -> None:
-        pieces = {_spelled(chunk.text): chunk.text for chunk in split_passages(texts)}
-        if not any(pieces):
-            raise InputError("expected passages to search in; found none with a word")
-        with MissingExtraError.unless("bm25s", "retrieval"):
-            from bm25s import BM25
-        self._pieces = tuple(pieces.values())
-        self._index = BM25(method="lucene", k1=1.5, b=0.75)
-        self._index.index([list(spelled) for spelled in pieces], show_progress=False)
-        self._encoder = encoder
-
-    def best(self, question: str) -> tuple[str, ...]:
-        """Find the five best pieces, best first; fewer if fewer share a word with the question."""
-        words = list(_spelled(question))
-        if not words:
-            return ()
-        scores = np.asarray(self._index.get_scores(words))  # (N,)
-        order = np.argsort(-scores, kind="stable")[:CANDIDATES]
-        pieces = [self._pieces[i] for i in order if scores[i] > 0]  # the earlier of equals first
-        if self._encoder is not None and pieces:
-            vectors = self._encoder([question, *pieces])  # (1 + K, D)
-            pieces = [pieces[i] for i in np.argsort(-(vectors[1:] @ vectors[0]), kind="stable")]
-        return tuple(pieces[:KEPT])
-
-
-def _spelled(text: str) -> tuple[str, ...]:
-    """List the words of a text as they are compared."""
-    return tuple(normalised(word.text) for word in words_of(text))

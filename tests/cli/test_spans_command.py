@@ -42,7 +42,7 @@ def test_labelled_sentences_with_marked_words_are_items(tmp_path, capsys):
     marked = asked | {"id": "a", "lang": "EN", "labels": [0, 1], "spans": [{"start": 24, "end": 28, "text": "1950"}]}
     reference, out = tmp_path / "labels.jsonl", tmp_path / "out.jsonl"
     reference.write_text(json.dumps(marked), encoding="utf-8")
-    assert main(["spans", "--method", "mark-all", "--input", str(reference), "--output", str(out)]) == 0
+    written(out, {"id": "a", "hard_labels": [[0, 40]]})
     assert main(["spans-score", "--reference", str(reference), "--predictions", str(out)]) == 0
     assert "EN        1      0.100" in capsys.readouterr().out  # 4 of 40 characters
     for labels in ([0, 1], [1, None]):
@@ -65,9 +65,8 @@ def test_a_folder_becomes_a_folder_and_is_scored(data, tmp_path, capsys):
     assert json.loads(table.read_text())["mean"]["iou"] == 1.0
 
 
-def test_mark_none_misses_a_threshold(data, tmp_path):
-    out = tmp_path / "out"
-    assert main(["spans", "--method", "mark-none", "--input", str(data), "--output", str(out)]) == 0
+def test_predictions_of_nothing_miss_a_threshold(data, tmp_path):
+    out = written(tmp_path / "out.jsonl", *({"id": f"x-{lang}", "hard_labels": []} for lang in ("EN", "FI")))
     command = ["spans-score", "--reference", str(data), "--predictions", str(out)]
     assert main([*command, "--fail-under", "0.5"]) == 1
 
@@ -75,16 +74,16 @@ def test_mark_none_misses_a_threshold(data, tmp_path):
 def test_a_bad_record_is_written_as_an_error_and_the_others_go_on(data, tmp_path, capsys):
     path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     path.write_text("\n".join(["", json.dumps({"id": "bad", "lang": "EN"}), json.dumps(RECORD)]) + "\n")
-    assert main(["spans", "--method", "mark-all", "--input", str(path), "--output", str(out)]) == 2
+    assert main(["spans", "--input", str(path), "--output", str(out)]) == 2
     bad, good = lines(out)
     assert (bad["id"], bad["line"]) == ("bad", 2)
     assert "'model_output_text'" in bad["error"]
-    assert good["hard_labels"] == [[0, 29]]
+    assert good["hard_labels"] == [[24, 28]]
     assert "in.jsonl:2" in capsys.readouterr().err
 
 
 def test_a_folder_needs_a_folder_for_its_output(data, capsys):
-    assert main(["spans", "--method", "mark-all", "--input", str(data)]) == 2
+    assert main(["spans", "--input", str(data)]) == 2
     assert "--output" in capsys.readouterr().err
 
 
@@ -126,48 +125,16 @@ def test_predictions_of_other_items_are_refused(data, tmp_path, capsys):
 def test_methods_that_replay_take_any_causal_language_model(method, data, tmp_path):
     out = tmp_path / "out.jsonl"
     command = ["spans", "--method", method, "--model", str(LLAMA), "--input", str(data / "en.jsonl")]
-    extra = ["--fit-thresholds", str(data)] if method == "refind" else []
+    extra = ["--threshold", "0.1"] if method == "refind" else []
     assert main([*command, *extra, "--output", str(out)]) == 0
     (found,) = lines(out)
     assert found["soft_labels"][0]["start"] == 0
     assert 0 < found["soft_labels"][0]["prob"] < 1 or method == "hallurag"
 
 
-def test_a_threshold_is_given_or_chosen(data, tmp_path, capsys):
-    command = ["spans", "--input", str(data / "en.jsonl"), "--output", str(tmp_path / "out")]
-    assert main([*command, "--method", "refind", "--threshold", "1", "--fit-thresholds", str(data)]) == 2
-    assert "--fit-thresholds" in capsys.readouterr().err
-
-
 def written(path, *records):
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     return path
-
-
-def without_texts(name="x-1"):
-    return {key: value for key, value in RECORD.items() if key != "retrieved_context"} | {"id": name}
-
-
-def test_texts_are_found_for_records_that_have_none(tmp_path):
-    texts = tmp_path / "texts"
-    (texts / "more").mkdir(parents=True)
-    (texts / "foxes.txt").write_text("A fox is red.\n\nA hen is white.", encoding="utf-8")
-    written(texts / "more" / "castles.jsonl", {"title": "Castle", "text": "The castle was built in 1342."})
-    source = written(tmp_path / "in.jsonl", without_texts(), RECORD | {"id": "x-2"})
-    out = tmp_path / "out.jsonl"
-    assert main(["spans", "--input", str(source), "--output", str(out), "--passages", str(texts)]) == 0
-    found, given = lines(out)
-    assert found["retrieved_context"][0] == "The castle was built in 1342."
-    assert found["hard_labels"] == [[24, 28]]
-    assert "retrieved_context" not in given
-
-
-def test_what_there_is_to_search_in_is_checked(tmp_path, capsys):
-    source = written(tmp_path / "in.jsonl", without_texts())
-    command = ["spans", "--input", str(source), "--output", str(tmp_path / "out")]
-    (tmp_path / "empty").mkdir()
-    assert main([*command, "--passages", str(tmp_path / "empty")]) == 2
-    assert ".jsonl" in capsys.readouterr().err
 
 
 @pytest.fixture

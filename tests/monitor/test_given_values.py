@@ -353,7 +353,7 @@ def test_half_a_character_in_a_list_that_is_written_as_a_string(tmp_path, capsys
     tokens = {"model_output_tokens": r"['An\ud800', 'na.']", "model_output_logits": "[1.0, 2.0]"}
     source = tmp_path / "items.jsonl"
     source.write_text(json.dumps(record | tokens))
-    assert main(["spans", "--method", "mark-all", "--input", str(source), "--output", str(tmp_path / "o.jsonl")]) == 2
+    assert main(["spans", "--input", str(source), "--output", str(tmp_path / "o.jsonl")]) == 2
     assert "half" in capsys.readouterr().err
 
 

@@ -4,15 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from span_methods import chosen_deltas
 
 from syncheck.base.errors import InputError, PromptError
 from syncheck.results import SoftSpan, SpanItem, SpanLabels
 from syncheck.results.types import TokenSignals
 from syncheck.spans import (
     RefindDetector,
-    Thresholds,
     TokenReplay,
-    choose_thresholds,
     marked_from,
     refind_prompt,
 )
@@ -40,17 +39,11 @@ def test_the_ratio_is_that_of_log_probabilities():
 
 
 def test_tokens_from_the_threshold_on_are_marked():
-    detector = RefindDetector(lambda item: MEASURED, thresholds=Thresholds(1.5))
+    detector = RefindDetector(lambda item: MEASURED, delta=1.5)
     found = detector.detect(ITEM)
     assert found.hard == ((2, 7),)
     assert [(s.start, s.end) for s in found.soft] == [(0, 2), (2, 7), (7, 8)]
     assert [s.prob for s in found.soft] == pytest.approx([1 / 3, 2 / 3, 1 / 2], abs=1e-6)
-
-
-def test_a_language_has_its_own_threshold_whatever_the_case_of_its_code():
-    thresholds = Thresholds(9.0, {"EN": 0.75})
-    assert (thresholds.of("en"), thresholds.of("FI")) == (0.75, 9.0)
-    assert RefindDetector(lambda item: MEASURED, thresholds=thresholds).detect(ITEM).hard == ((2, 8),)
 
 
 def test_a_denominator_that_the_floor_makes_zero_leaves_the_ratio_at_one():
@@ -91,11 +84,11 @@ def test_thresholds_are_those_with_the_best_overlap():
 
     items = [labelled("a", "en", ((2, 4),)), labelled("b", "fi", ((0, 4),))]
     ratios = {"a": np.array([0.1, 0.2, 0.8, 0.9]), "b": np.array([0.3, 0.4, 0.5, 0.6])}
-    chosen = choose_thresholds(items, ratios)
-    assert 0.2 < chosen.of("en") <= 0.8
-    assert chosen.of("fi") <= 0.3
+    chosen, _ = chosen_deltas(items, ratios)
+    assert 0.2 < chosen["EN"] <= 0.8
+    assert chosen["FI"] <= 0.3
     for item in items:
-        assert marked_from(ratios[item.id], chosen.of(item.lang)).hard == item.labels.hard
+        assert marked_from(ratios[item.id], chosen[item.lang.upper()]).hard == item.labels.hard
 
 
 def test_other_languages_get_what_is_best_over_languages_however_many_items_each_has():
@@ -104,10 +97,10 @@ def test_other_languages_get_what_is_best_over_languages_however_many_items_each
 
     items = [labelled("a", "en", 2), labelled("b", "EN", 2), labelled("c", "fi", 0)]
     ratios = {name: np.array([0.1, 0.2, 0.8, 0.9]) for name in "ab"} | {"c": np.array([0.1, 0.1, 0.1, 0.9])}
-    chosen = choose_thresholds(items, ratios)
+    chosen, default = chosen_deltas(items, ratios)
     # IoU of English and Finnish when all is marked: 1/2 and 1; from 0.8 on: 1 and 1/4
-    assert (chosen.default, chosen.of("fi")) == (0.0, 0.0)
-    assert 0.2 < chosen.of("en") <= 0.8
+    assert (default, chosen["FI"]) == (0.0, 0.0)
+    assert 0.2 < chosen["EN"] <= 0.8
 
 
 def test_an_item_without_errors_speaks_for_a_threshold_that_marks_nothing_of_it():
@@ -116,16 +109,13 @@ def test_an_item_without_errors_speaks_for_a_threshold_that_marks_nothing_of_it(
     ]
     ratios = {"a": np.array([0.5, 0.5]), "b": np.array([0.1, 0.9])}
     # both items when all is marked: 0 and 1; above 0.1: 0 and 1/2; above 0.5: 1 and 1/2
-    assert 0.5 < choose_thresholds(items, ratios).of("en") <= 0.9
+    assert 0.5 < chosen_deltas(items, ratios)[0]["EN"] <= 0.9
 
 
-def test_what_cannot_be_is_refused():
+@pytest.mark.parametrize("delta", [-0.1, float("nan"), True, "1"])
+def test_what_is_no_threshold_is_refused(delta):
     with pytest.raises(InputError, match="threshold"):
-        Thresholds(-0.1)
-    with pytest.raises(InputError, match="labelled"):
-        choose_thresholds([], {})
-    with pytest.raises(InputError, match="labels"):
-        choose_thresholds([ITEM], {"1": np.zeros(8)})
+        RefindDetector(lambda item: MEASURED, delta=delta)
 
 
 def test_the_prompt_is_the_papers():

@@ -5,12 +5,11 @@ import pytest
 from scipy.stats import pearsonr, rankdata
 from span_doubles import ITEMS, item
 from span_folds import held_out_folds, held_out_labels, question_of
+from span_methods import NOTHING, marked_whole
 
 from syncheck.base.errors import InputError
-from syncheck.results import SoftSpan, SpanDetector, SpanItem, SpanLabels
+from syncheck.results import SoftSpan, SpanItem, SpanLabels
 from syncheck.spans import (
-    MarkAll,
-    MarkNone,
     score_spans,
     span_correlation,
     span_iou,
@@ -94,43 +93,47 @@ FOUR = [
 ]
 
 
-def scored(detector: SpanDetector, **options):
-    return score_spans(FOUR, {i.id: detector.detect(i) for i in FOUR}, **options)
+def scored(mark, **options):
+    return score_spans(FOUR, {i.id: mark(i) for i in FOUR}, **options)
+
+
+def marked_nowhere(item):
+    return NOTHING
 
 
 def test_mark_all_by_language_and_their_unweighted_mean():
-    table = scored(MarkAll())
+    table = scored(marked_whole)
     assert [(row.lang, row.items, row.iou) for row in table.languages] == [("EN", 2, 0.25), ("FI", 2, 0.6)]
     assert table.mean.iou == pytest.approx(0.425)
     assert [row.correlation for row in table.languages] == [0.5, 0.5]  # constant against constant counts as agreement
 
 
 def test_mark_none_is_right_where_nothing_is_wrong():
-    assert [row.iou for row in scored(MarkNone()).languages] == [0.5, 0.0]
+    assert [row.iou for row in scored(marked_nowhere).languages] == [0.5, 0.0]
 
 
 def test_only_the_languages_asked_for_count():
-    table = scored(MarkAll(), languages=["fi"])
+    table = scored(marked_whole, languages=["fi"])
     assert (table.mean.items, table.mean.iou) == (2, 0.6)
 
 
 def test_languages_count_alike_however_many_items_they_have():
     items = [FOUR[0], *(labelled(name, "FI", ((0, 10),)) for name in "xyz")]
-    table = score_spans(items, {i.id: MarkAll().detect(i) for i in items})
+    table = score_spans(items, {i.id: marked_whole(i) for i in items})
     assert [(row.items, row.iou) for row in (*table.languages, table.mean)] == [(1, 0.5), (3, 1.0), (4, 0.75)]
     assert table.mean.iou_interval == (0.75, 0.75)  # no language varies
 
 
 def test_intervals_hold_the_mean_and_follow_the_seed():
-    table = scored(MarkAll(), draws=500, seed=3)
+    table = scored(marked_whole, draws=500, seed=3)
     english = table.languages[0]
     assert english.iou_interval == (0.0, 0.5)  # either item twice
-    assert table == scored(MarkAll(), draws=500, seed=3)
+    assert table == scored(marked_whole, draws=500, seed=3)
     assert table.mean.iou_interval[0] < table.mean.iou < table.mean.iou_interval[1]
 
 
 def test_the_table_as_text_and_as_json():
-    table = scored(MarkNone())
+    table = scored(marked_nowhere)
     assert table.to_text().splitlines()[0].split() == ["language", "items", "IoU", "correlation"]
     assert table.to_dict()["FI"]["iou"] == 0.0
     assert list(table.to_dict()) == ["EN", "FI", "mean"]
@@ -142,7 +145,7 @@ def test_what_cannot_be_scored_is_refused():
     with pytest.raises(InputError, match="labels"):
         score_spans([SpanItem(id="u", lang="en", question="", response="")], {})
     with pytest.raises(InputError, match=r"\['SV'\]"):
-        scored(MarkAll(), languages=["sv", "en"])
+        scored(marked_whole, languages=["sv", "en"])
 
 
 @pytest.mark.parametrize("by", ["question", "language"])
