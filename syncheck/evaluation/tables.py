@@ -19,7 +19,7 @@ from syncheck.base.checks import check_both_labels, real_numbers
 from syncheck.base.errors import InputError
 from syncheck.base.printable import aligned, printable
 from syncheck.evaluation import metrics
-from syncheck.features.schemas import SCHEMAS
+from syncheck.features.schemas import SCHEMAS, TEXT_FEATURES
 from syncheck.results.types import Floats
 
 ALL_FEATURES = "all features"
@@ -52,6 +52,7 @@ def benchmark_systems(names: Sequence[str]) -> tuple[System, ...]:
         System("overlap and length, MLP", _LEXICAL, aggregator="mlp"),
         System("least likely token (FLARE), untrained", ("min_prob",), trained=False),
         System("aligner, untrained", ("align_score",), trained=False),
+        *([System("text alone", TEXT_FEATURES)] if set(TEXT_FEATURES) < set(names) else []),
         System("the paper's features", paper),
         *([System("features of syncheck.v1", first)] if len(first) < len(names) and set(first) - set(paper) else []),
         System(ALL_FEATURES, tuple(names)),

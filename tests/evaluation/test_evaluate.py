@@ -259,6 +259,13 @@ def test_the_first_version_stands_beside_the_second():
     assert "features of syncheck.v1" not in [s.name for s in benchmark_systems(systems["features of syncheck.v1"])]
 
 
+def test_text_alone_stands_beside_text_and_signals():
+    text = feature_schema("syncheck.v5", ()).names
+    systems = {s.name: s.columns for s in benchmark_systems(feature_schema("syncheck.v6", (2,)).names)}
+    assert systems["text alone"] == text and len(systems["all features"]) > len(text)
+    assert {s.name: s.columns for s in benchmark_systems(text)}["all features"] == text
+
+
 def test_benchmark_systems_of_the_paper_alone():
     systems = benchmark_systems(("min_prob", "align_score"))
     assert [system.name for system in systems] == [
