@@ -93,7 +93,8 @@ def _items_from(lines: Sequence[Line], number: int) -> list[_Item]:
         else:
             break
     for item in items:
-        item.text += ": yes" if item.mark[0] in _YES else ": no" if item.mark[0] in _NO else ""
+        if item.mark[0] in _YES + _NO:
+            item.text = f"{item.text.rstrip('.')}: {'yes' if item.mark[0] in _YES else 'no'}"
     return items
 
 

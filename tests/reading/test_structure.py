@@ -477,6 +477,11 @@ def test_a_quotation_has_no_tags(part, shown):
                 "Zinc (Test) has Result 0.8, Ref 0.5 - 0.9.",
             ],
         ),
+        (
+            "Basic plan\n\u2705 Mail\n\u274c Phone support\n",
+            ["Basic plan", "Basic plan: Mail: yes", "Basic plan: Phone support: no"],
+        ),
+        ("\u2714\ufe0f Own towels. \n\u2717 Dogs", ["Own towels: yes", "Dogs: no"]),
         (  # a line broken before a number
             "Plots in the north are paid by May and cost\n40 EUR a year, or\n9 EUR a week.\nNews of the week\n5 tips",
             [
