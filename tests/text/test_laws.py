@@ -21,6 +21,7 @@ def config_of(name, max_tokens=whole_texts.NO_LIMIT):
 @example(response="# a\n \nb", widths=[2])
 @example(response="x!\u3002J. b", widths=[1])
 @example(response="a\n2\u3001!!!b", widths=[1])
+@example(response=".*", widths=[1])
 def test_one_character_at_a_time_is_all_at_once(name, response, widths):
     expected = whole_texts.reference(response, **whole_texts.OPTIONS[name])
     for tokens in (list(response), [response], whole_texts.cut(response, widths)):

@@ -65,6 +65,12 @@ _NEVER_LAST = re.compile(r"[(\[](?!(?:yes|no|ok)\.)[a-z]{1,6}\.$", re.IGNORECASE
 _INITIAL = re.compile(r"(?<!\w)[A-Z]\.(\)?)$")
 
 
+def _behind_emphasis(text, stop, after):
+    """Move a boundary without white space behind marks of Markdown that end what is in bold."""
+    marks = re.compile(r"[*_]{1,3}(?=\s|\Z)").match(text, stop) if stop == after and text[stop - 1] in ".!?" else None
+    return (stop, after) if marks is None else (marks.end(), _word(text, marks.end()))
+
+
 def reference(text, **options):
     """Where the sentences of a whole text are, as characters without the white space around them."""
     if not text.strip():
@@ -96,6 +102,8 @@ def reference(text, **options):
             inner = stop
     if options.get("line_breaks") == "lists":
         boundaries = list(_behind_marks(text, boundaries, starts))
+    if options.get("abbreviations"):
+        boundaries = [_behind_emphasis(text, *boundary) for boundary in boundaries]
     boundaries = [(stop, after) for stop, after in boundaries if text[after:].strip()]
     size = options.get("sentences", 1)
     found, start = [], 0
